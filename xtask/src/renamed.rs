@@ -1,31 +1,21 @@
-//! One name, one type: two public types of a crate have two names, and types of ours keep theirs where they are imported.
-//! Where two of one name meet in a file, the module is named with one of them.
+//! One name, one type: two public types have two names unless `xtask/names.txt` says why not, and types of ours keep theirs
+//! where they are imported. Where two of one name meet in a file, the module is named with one of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use syn::visit::{self, Visit};
 
 use crate::repository::{Finding, Repository};
 
-/// The crates and the names that two modules of them share: the module is a part of the name. They are nodes of a tree of text and
-/// of a graph, entries of an object and of a bundle, and what scripts, classes, manifests and MOF, which are languages of their own, have alike.
-const KNOWN_BY_MODULE: [(&str, &str); 6] = [
-    ("stead-core", "Entry"),
-    ("stead-core", "Node"),
-    ("stead-powershell-reader", "Entry"),
-    ("stead-powershell-reader", "Modules"),
-    ("stead-powershell-reader", "Script"),
-    ("stead-powershell-reader", "Value"),
-];
-
-/// How many names public types of more than one crate have, at most: the crate tells what a `Status` or an `Inventory` is of.
-const SHARED_BY_CRATES: usize = 93;
+/// The names that stay, each with its crates and the reason.
+const LIST: &str = "xtask/names.txt";
 
 /// Every import of a type of ours under another name, and every name that is one too many.
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let sources = || repository.sources().filter(|(path, _)| path.starts_with("crates/"));
     let renamed = sources().flat_map(|(path, text)| renamed(path, text));
-    renamed.chain(shared(&names(sources()), &KNOWN_BY_MODULE, SHARED_BY_CRATES)).collect()
+    let list = repository.text(LIST).unwrap_or_default();
+    renamed.chain(shared(&names(sources()), list)).collect()
 }
 
 /// By name, the files in which public types have it.
@@ -44,34 +34,33 @@ fn names<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Names<'a> {
     names
 }
 
-fn shared(names: &Names<'_>, known_by_module: &[(&str, &str)], most: usize) -> Vec<Finding> {
+/// The names of two types that are not in the list as they are found, and entries of the list that are not needed.
+fn shared(names: &Names<'_>, list: &str) -> Vec<Finding> {
+    let lines = list.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+    let mut listed = BTreeMap::new();
     let mut findings = Vec::new();
-    let mut twice = BTreeSet::new();
-    let mut shared = Vec::new();
-    for (name, paths) in names {
-        let mut crates: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for path in paths {
-            crates.entry(path.split('/').nth(1).unwrap_or_default()).or_default().push(path);
-        }
-        shared.extend((crates.len() > 1).then_some(name.as_str()));
-        for (of, paths) in crates.into_iter().filter(|(_, paths)| paths.len() > 1) {
-            twice.insert((of, name.as_str()));
-            if !known_by_module.contains(&(of, name)) {
-                let message = format!("'{of}' has another public type '{name}', in {}", paths[1..].join(", "));
-                findings.push(Finding::of(paths[0], message));
+    for (number, line) in lines {
+        let mut parts = line.splitn(3, ": ");
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(name), Some(crates), Some(reason)) if !reason.is_empty() && listed.insert(name, crates).is_none() => {
             }
+            _ => findings.push(Finding::at(LIST, number + 1, "is not 'NAME: CRATE CRATE..: REASON' for another name")),
         }
     }
-    let over = known_by_module.iter().filter(|known| !twice.contains(*known));
-    findings.extend(over.map(|(of, name)| Finding::of("xtask/src/renamed.rs", format!("'{of}' has one '{name}'"))));
-    if shared.len() > most {
-        let message = format!(
-            "{} names are those of public types in two crates, not {most}: {}",
-            shared.len(),
-            shared.join(", ")
-        );
-        findings.push(Finding::of("xtask/src/renamed.rs", message));
+    for (name, paths) in names.iter().filter(|(_, paths)| paths.len() > 1) {
+        let of = |path: &&str| path.split('/').nth(1).unwrap_or_default().trim_start_matches("stead-").to_owned();
+        let mut crates: Vec<String> = paths.iter().map(of).collect();
+        crates.sort();
+        let crates = crates.join(" ");
+        if listed.remove(name.as_str()) != Some(crates.as_str()) {
+            let others = paths[1..].join(", ");
+            let message =
+                format!("'{name}' is a type in {others} as well; {LIST} does not say why ('{name}: {crates}: ..')");
+            findings.push(Finding::of(paths[0], message));
+        }
     }
+    findings
+        .extend(listed.into_keys().map(|name| Finding::of(LIST, format!("no two public types are called '{name}'"))));
     findings
 }
 
@@ -165,21 +154,29 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_public_types_of_a_crate_is_found() {
+    fn a_name_of_two_public_types_needs_a_reason() {
         let one = "pub struct Kind; pub(crate) enum Own {} mod tests { pub struct Kind; } pub mod more { pub trait Other {} }";
-        let files = [("crates/a/src/x.rs", one), ("crates/a/src/y.rs", "pub enum Kind {} struct Own;")];
+        let files = [
+            ("crates/stead-a/src/x.rs", one),
+            ("crates/stead-a/src/y.rs", "pub enum Kind {} struct Own;"),
+            ("crates/b/src/x.rs", "pub type Kind = u8;"),
+        ];
         let names_of = |files: &[(&'static str, &'static str)]| names(files.iter().copied());
         assert_eq!(names_of(&files).keys().collect::<Vec<_>>(), ["Kind", "Other"]);
-        let found = |files: &[(&'static str, &'static str)], known: &[(&str, &str)], most| {
-            shared(&names_of(files), known, most).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        let found = |count: usize, list: &str| {
+            shared(&names_of(&files[..count]), list).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
         };
-        let twice = "crates/a/src/x.rs: 'a' has another public type 'Kind', in crates/a/src/y.rs";
-        assert_eq!(found(&files, &[], 0), twice);
-        assert_eq!(found(&files, &[("a", "Kind")], 0), "");
-        assert_eq!(found(&files[..1], &[("a", "Kind")], 0), "xtask/src/renamed.rs: 'a' has one 'Kind'");
-        let crates = [files[0], ("crates/b/src/x.rs", "pub type Kind = u8;")];
-        let many = "xtask/src/renamed.rs: 1 names are those of public types in two crates, not 0: Kind";
-        assert_eq!((found(&crates, &[], 0), found(&crates, &[], 1)), (many.to_owned(), String::new()));
+        let unlisted = "crates/stead-a/src/x.rs: 'Kind' is a type in crates/stead-a/src/y.rs as well; \
+                        xtask/names.txt does not say why ('Kind: a a: ..')";
+        assert_eq!(found(2, ""), unlisted);
+        assert_eq!(found(2, "Kind: a b: of both"), unlisted, "it has other crates");
+        assert_eq!(found(2, "# for readers\nKind: a a: of both"), "");
+        assert_eq!(found(3, "Kind: a a b: of all"), "");
+        assert!(found(3, "Kind: a a: of both").contains("('Kind: a a b: ..')"));
+        assert_eq!(found(1, "Kind: a a: of both"), "xtask/names.txt: no two public types are called 'Kind'");
+        for wrong in ["Kind: a a", "Kind: a a: ", "Kind: a a: one\nKind: a a: another"] {
+            assert!(found(2, wrong).contains("is not 'NAME: CRATE CRATE..: REASON'"), "{wrong}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_host::store::record::{self, Found, Undecodable};
-use stead_host::store::{self, Keys, LostKey, Purpose};
+use stead_host::store::{self, Keys, LostKey, SealingPurpose};
 use stead_system::folder::{Folder, FolderError};
 use stead_system::fs::Status;
 
@@ -90,7 +90,7 @@ impl Documents {
     pub(crate) fn get(&self, content: &str) -> Result<Delivered, StoreError> {
         let path = self.folder.path().join(content);
         let Some(sealed) = self.folder.read(content)? else { return Err(StoreError::NoDocument(path)) };
-        self.keys.unseal(Purpose::DOCUMENT, content, &sealed).ok_or(StoreError::DamagedDocument(path))
+        self.keys.unseal(SealingPurpose::DOCUMENT, content, &sealed).ok_or(StoreError::DamagedDocument(path))
     }
 }
 
@@ -250,7 +250,7 @@ impl Store {
     ///
     /// Guarantees: it survives a power failure. It is written anew if it is there already, which may not be flushed.
     pub fn put(&self, delivered: &Delivered) -> Result<String, StoreError> {
-        let (name, sealed) = self.documents.keys.seal(Purpose::DOCUMENT, delivered)?;
+        let (name, sealed) = self.documents.keys.seal(SealingPurpose::DOCUMENT, delivered)?;
         self.documents.folder.replace(&name, &sealed)?;
         Ok(name)
     }

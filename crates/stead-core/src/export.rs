@@ -11,10 +11,10 @@ use crate::value::{Object, Value};
 /// # Examples
 /// ```
 /// use serde_json::json;
-/// use stead_core::export::Filter;
+/// use stead_core::export::ExportFilter;
 /// use stead_core::value::Value;
 ///
-/// let filter = Filter::parse(&json!([{ "name": "ssh*" }, { "enabled": false }]).into())?;
+/// let filter = ExportFilter::parse(&json!([{ "name": "ssh*" }, { "enabled": false }]).into())?;
 /// let kept = |service: serde_json::Value| filter.apply(&Value::from(service)).is_some();
 /// assert!(kept(json!({ "name": "SSHD", "enabled": true })));
 /// assert!(kept(json!({ "name": "cron", "enabled": false })));
@@ -22,7 +22,7 @@ use crate::value::{Object, Value};
 /// # Ok::<(), stead_core::export::InvalidFilter>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Filter {
+pub struct ExportFilter {
     patterns: Vec<Object>,
 }
 
@@ -31,7 +31,7 @@ pub struct Filter {
 #[error("Export filter input must be a JSON object or an array of JSON objects")]
 pub struct InvalidFilter;
 
-impl Filter {
+impl ExportFilter {
     /// Reads a filter; null keeps everything.
     pub fn parse(value: &Value) -> Result<Self, InvalidFilter> {
         let patterns = match value {

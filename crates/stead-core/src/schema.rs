@@ -12,7 +12,7 @@ mod reason;
 
 pub use digest::digest;
 
-pub use mismatch::Mismatch;
+pub use mismatch::SchemaMismatch;
 pub use reason::{Reason, Spelling, Type, is_key_of_instances};
 
 /// A compiled JSON Schema, and what the engine reads from it besides.
@@ -74,7 +74,7 @@ impl Schema {
     }
 
     /// Every way in which a value does not fit, in the order of the value; at most a page full.
-    pub fn validate(&self, value: &Json) -> Vec<Mismatch> {
+    pub fn validate(&self, value: &Json) -> Vec<SchemaMismatch> {
         let errors = self.validator.iter_errors(value).take(MISMATCHES);
         let mut found: Vec<_> = errors.flat_map(|error| self.mismatches(&error)).collect();
         found.dedup();
@@ -170,14 +170,14 @@ impl Schema {
         std::iter::successors(Some(schema), step).take(REFERENCES).last().unwrap_or(schema)
     }
 
-    fn mismatches(&self, error: &ValidationError<'_>) -> Vec<Mismatch> {
+    fn mismatches(&self, error: &ValidationError<'_>) -> Vec<SchemaMismatch> {
         let pointer = error.instance_path().as_str();
         match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 let known = self.siblings(error);
-                unexpected.iter().map(|name| Mismatch::unknown_property(pointer, name, &known)).collect()
+                unexpected.iter().map(|name| SchemaMismatch::unknown_property(pointer, name, &known)).collect()
             }
-            _ => vec![Mismatch::of(error, &self.json)],
+            _ => vec![SchemaMismatch::of(error, &self.json)],
         }
     }
 

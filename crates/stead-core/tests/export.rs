@@ -4,12 +4,12 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use stead_core::export::{Filter, escaped, unescaped};
+use stead_core::export::{ExportFilter, escaped, unescaped};
 use stead_core::expr::is_expression;
 use stead_core::value::Value;
 
 fn fits(pattern: &str, text: &str) -> bool {
-    let filter = Filter::parse(&Value::from(json!({ "name": pattern }))).unwrap();
+    let filter = ExportFilter::parse(&Value::from(json!({ "name": pattern }))).unwrap();
     filter.apply(&Value::from(json!({ "name": text }))).is_some()
 }
 

@@ -353,7 +353,7 @@ fn recipes_that_share_their_parts_neither_explode_nor_recurse_without_end() {
         steps += 1;
     }
     assert!(stopped, "nested without end");
-    assert_eq!(World::default().open(&value), Err(stead_core::expr::OpenError::TooLarge));
+    assert_eq!(World::default().open(&value), Err(stead_core::expr::UnsealError::TooLarge));
 }
 
 struct Variable(Value);
@@ -384,7 +384,7 @@ fn functions_of_a_later_version_are_named_when_a_value_is_opened() {
     ];
     for written in later {
         let value: Value = serde_json::from_value(written).unwrap();
-        let unknown = stead_core::expr::OpenError::UnknownFunction { function: "later".to_owned() };
+        let unknown = stead_core::expr::UnsealError::UnknownFunction { function: "later".to_owned() };
         assert_eq!(World::default().open(&value), Err(unknown));
     }
 }

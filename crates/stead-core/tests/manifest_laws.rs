@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    self, Catalog, Declaration, Implementation, Manifest, ManifestForm, NotFound, Version, VersionRequirement,
+    self, Catalog, Declaration, Implementation, Manifest, ManifestForm, NotChosen, Version, VersionRequirement,
 };
 use stead_testkit::{repository, skip};
 
@@ -184,7 +184,7 @@ fn what_is_not_found_says_what_there_is() {
     let there = "no version of 'Contoso.Web/Site' satisfies '>=2'; available: 2.1.0-rc.1, 1.1.0, 1.0.0";
     assert_eq!(error.to_string(), there);
     assert!(error.help().unwrap().contains("'>=2.1.0-rc.1'"));
-    assert!(matches!(error, NotFound::Version { .. }));
+    assert!(matches!(error, NotChosen::Version { .. }));
     // The newest wins, whether it is built in or was found.
     catalog.add(named("Contoso.Web/Site", Version::parse("0.9.0").unwrap(), Implementation::InProcess));
     let found = |text: Option<&str>| {

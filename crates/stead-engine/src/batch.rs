@@ -84,7 +84,7 @@ pub struct Completed {
 
 /// Documents that are refused. Nothing was run.
 #[derive(Debug, thiserror::Error)]
-pub struct Refused {
+pub struct RefusedDocuments {
     /// Everything that is wrong with them.
     pub documents: Vec<RefusedDocument>,
 }
@@ -100,7 +100,7 @@ pub struct RefusedDocument {
     pub sources: Sources,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedDocuments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self
             .documents
@@ -121,7 +121,7 @@ impl Batch {
     ///
     /// Guarantees: nothing is run if one of them is refused; then the findings of all are in the error. A run that cannot
     /// be carried out does not keep the later ones from being run.
-    pub fn run(&self, host: &Host) -> Result<Vec<BatchResult>, Refused> {
+    pub fn run(&self, host: &Host) -> Result<Vec<BatchResult>, RefusedDocuments> {
         self.run_beside(&host.session("."), None)
     }
 
@@ -129,7 +129,11 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn run_beside(&self, session: &Session, watch: Option<&Arc<RunWatch>>) -> Result<Vec<BatchResult>, Refused> {
+    pub fn run_beside(
+        &self,
+        session: &Session,
+        watch: Option<&Arc<RunWatch>>,
+    ) -> Result<Vec<BatchResult>, RefusedDocuments> {
         let mut ready = Vec::new();
         let mut refused = Vec::new();
         for document in &self.documents {
@@ -139,7 +143,7 @@ impl Batch {
             }
         }
         if !refused.is_empty() {
-            return Err(Refused { documents: refused });
+            return Err(RefusedDocuments { documents: refused });
         }
         Ok(ready.into_iter().map(|ready| self.run_one(ready, watch)).collect())
     }

@@ -17,7 +17,7 @@ use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::text::{Limits, Source, Sources, Span, locate};
 use stead_core::value::Value;
-use stead_host::bundle::{Files, Gathering, Missing, UnpackError};
+use stead_host::bundle::{BundleFiles, Gathering, Missing, UnpackError};
 use stead_host::provider::Plain;
 
 use crate::conflicts::written_out;
@@ -98,7 +98,7 @@ impl Session {
         if named.identity.as_ref() != bundle.identity() {
             return Err(BundleError::Identity.into());
         }
-        let files = Arc::new(Files::unpack(Arc::clone(bundle), named.made)?);
+        let files = Arc::new(BundleFiles::unpack(Arc::clone(bundle), named.made)?);
         self.change_machine(|machine| machine.files = Some(Arc::clone(&files)));
         self.opened = Some(OpenedFiles(Arc::clone(&files)));
         self.files = Some(files);

@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError};
 
 use stead_core::diag::Diagnostic;
-use stead_core::graph::{Found, Resources as _, Unresolved, codes};
+use stead_core::graph::{FoundResource, Resources as _, Unresolved, codes};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Extension, Manifest};
-use stead_host::catalog::{Problem, Reason};
+use stead_host::catalog::{CatalogProblem, ProblemReason};
 use stead_host::provider::Provider;
 use stead_powershell::adapter::module_search;
 
@@ -19,7 +19,7 @@ impl Session {
     pub fn trace_problems(&self) {
         for problem in self.shared.discovery.problems() {
             let text = problem_text(&problem);
-            if let Reason::Invalid { .. } = problem.reason
+            if let ProblemReason::Invalid { .. } = problem.reason
                 && problem.is_error()
             {
                 let path = problem.path.display();
@@ -65,7 +65,7 @@ impl Session {
     pub fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
         let missing: Vec<TypeName> = findings.iter().filter_map(|finding| self.missing_type(finding)).collect();
         let problems = self.shared.discovery.problems();
-        let explain = |problem: &&Problem| missing.iter().any(|name| problem.may_explain(name));
+        let explain = |problem: &&CatalogProblem| missing.iter().any(|name| problem.may_explain(name));
         problems.iter().filter(explain).map(problem_text).collect()
     }
 
@@ -81,8 +81,8 @@ impl Session {
         let known =
             Known { discovery: &self.shared.discovery, expanding: None, marks: (&self.shared.providers, &usual) };
         match known.find(type_name, version, None) {
-            Found::Resource(manifest) => Ok(manifest),
-            Found::Nothing(Unresolved { message, help, .. }) => Err(NotFound { message, help }),
+            FoundResource::Resource(manifest) => Ok(manifest),
+            FoundResource::Nothing(Unresolved { message, help, .. }) => Err(NotFound { message, help }),
         }
     }
 

@@ -75,7 +75,7 @@ impl<'a> Importers<'a> {
         {
             let mismatches = schema.validate(&properties.to_json());
             if !mismatches.is_empty() {
-                let finding = |mismatch: &stead_core::schema::Mismatch| ExpansionFinding {
+                let finding = |mismatch: &stead_core::schema::SchemaMismatch| ExpansionFinding {
                     property: mismatch.pointer.clone(),
                     ..placeless(&codes::BAD_INCLUDE, mismatch.line())
                 };

@@ -15,7 +15,7 @@ use stead_core::report::Record;
 use stead_core::value::{Object, Value};
 
 use crate::execution::{RunOptions, RunWatch};
-use crate::resource::{Refusal, ResourceCall, carried_out};
+use crate::resource::{CallRefusal, ResourceCall, carried_out};
 use crate::session::Session;
 
 /// A method that every resource has.
@@ -39,7 +39,7 @@ pub struct ResourceSpecification {
     /// The version, exactly.
     pub version: Option<String>,
     /// The limits that the version is within, besides.
-    pub within: Limits,
+    pub within: VersionLimits,
 }
 
 impl ResourceSpecification {
@@ -59,7 +59,7 @@ fn is_version(manifest: &Manifest, text: &str) -> bool {
 /// The limits of a `ModuleSpecification`: as there, what a version does not state is 0.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Limits {
+pub struct VersionLimits {
     /// The lowest version.
     pub minimum: Option<String>,
     /// The highest version; `*` stands for any number.
@@ -68,7 +68,7 @@ pub struct Limits {
     pub guid: Option<String>,
 }
 
-impl Limits {
+impl VersionLimits {
     fn are_none(&self) -> bool {
         *self == Self::default()
     }
@@ -209,10 +209,10 @@ impl InvokeError {
 }
 
 impl InvokeError {
-    fn of(refusal: Refusal, failure: Option<Failure>) -> Self {
+    fn of(refusal: CallRefusal, failure: Option<Failure>) -> Self {
         let message = match refusal {
-            Refusal::NotFound(message) | Refusal::Failed(message) => message,
-            Refusal::Input(findings) => {
+            CallRefusal::NotFound(message) | CallRefusal::Failed(message) => message,
+            CallRefusal::Input(findings) => {
                 findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; ")
             }
         };
@@ -220,8 +220,8 @@ impl InvokeError {
     }
 }
 
-impl From<Refusal> for InvokeError {
-    fn from(refusal: Refusal) -> Self {
+impl From<CallRefusal> for InvokeError {
+    fn from(refusal: CallRefusal) -> Self {
         Self::of(refusal, None)
     }
 }
@@ -296,7 +296,7 @@ impl ResourceCall {
                 let restarts = response.map_or(&[][..], |response| &response.restarts);
                 Invoked::RebootRequired(restarts.iter().any(|restart| matches!(restart, Restart::System(_))))
             }
-            _ => return Err(Refusal::Failed("the resource gave no answer".to_owned()).into()),
+            _ => return Err(CallRefusal::Failed("the resource gave no answer".to_owned()).into()),
         })
     }
 
@@ -323,7 +323,7 @@ impl ResourceCall {
         }
         let properties = properties.into_iter().filter(|(name, _)| !is_run_as(name)).collect();
         let plan = RunOptions { watch, ..RunOptions::new(mode, NonZeroUsize::MIN) };
-        let (record, sources) = self.attempt(Value::Object(properties), plan).map_err(Refusal::from)?;
+        let (record, sources) = self.attempt(Value::Object(properties), plan).map_err(CallRefusal::from)?;
         let failure = record.failure().cloned();
         carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, failure))
     }

@@ -1,12 +1,12 @@
 //! The resources that there are, as the core asks for them.
 
 use stead_core::diag::Diagnostic;
-use stead_core::graph::{Expansion, ExpansionFinding, Found, Lacks, Resources, Unresolved};
+use stead_core::graph::{Expansion, ExpansionFinding, FoundResource, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Manifest, ResourceKind, VersionRequirement};
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
-use stead_host::catalog::{Discovery, Wanted};
+use stead_host::catalog::{Discovery, WantedType};
 use stead_host::provider::Context;
 
 use crate::importing::Importers;
@@ -38,16 +38,18 @@ pub(crate) struct Expanding<'a> {
 
 impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
-    fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotFound) -> Found {
+    fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotChosen) -> FoundResource {
         let invalid = match error {
-            manifest::NotFound::Type { .. } => self.discovery.find_problem(|problem| problem.first_error_of(type_name)),
-            manifest::NotFound::Version { .. } => None,
+            manifest::NotChosen::Type { .. } => {
+                self.discovery.find_problem(|problem| problem.first_error_of(type_name))
+            }
+            manifest::NotChosen::Version { .. } => None,
         };
         let meant = error.meant().filter(|_| invalid.is_none()).cloned();
         let (why, help) = match (invalid, error) {
             (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
-            (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
-            (None, manifest::NotFound::Type { .. }) => {
+            (None, manifest::NotChosen::Version { .. }) => (format!(": {error}"), error.help()),
+            (None, manifest::NotChosen::Type { .. }) => {
                 let module = |why| format!("DSC resource '{type_name}' module not found: {why}");
                 let why_missing = || self.missing_module(type_name).map(|why| (module(why), None));
                 let missing = self.missing_resource(type_name).map(|(why, help)| (why, Some(help)));
@@ -57,7 +59,7 @@ impl Known<'_> {
             }
         };
         let message = format!("Resource not found: {type_name}{version}{why}");
-        Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
+        FoundResource::Nothing(Unresolved { lacks: error.into(), message, help, meant })
     }
 
     /// The reason why a PowerShell module that is there does not have a resource, and the advice about it.
@@ -101,32 +103,33 @@ impl Resources for Known<'_> {
         Err(vec![Diagnostic { span: None, ..finding }.into()])
     }
 
-    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> FoundResource {
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
             Err(error) => {
                 let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
                 let message = error.to_string();
-                return Found::Nothing(Unresolved { lacks: Lacks::Version, message, help, meant: None });
+                return FoundResource::Nothing(Unresolved { lacks: Lacks::Version, message, help, meant: None });
             }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-        match self.discovery.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
+        match self.discovery.find(&WantedType { type_name: type_name.clone(), requirement, adapter: adapter.cloned() })
+        {
             Ok(manifest) => {
                 let (providers, cx) = self.marks;
-                Found::Resource(providers.marked(&manifest, cx))
+                FoundResource::Resource(providers.marked(&manifest, cx))
             }
             Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
                 Some(adapter) => {
                     let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
                     let help = Some("install the adapter, or remove 'requireAdapter'".to_owned());
-                    Found::Nothing(Unresolved { lacks: Lacks::Adapter, message, help, meant: None })
+                    FoundResource::Nothing(Unresolved { lacks: Lacks::Adapter, message, help, meant: None })
                 }
                 None => match (adapter, self.nothing(type_name, &version, &error)) {
-                    (Some(adapter), Found::Nothing(why)) if why.lacks == Lacks::Type => {
+                    (Some(adapter), FoundResource::Nothing(why)) if why.lacks == Lacks::Type => {
                         let message = format!("{}: the adapter '{adapter}' does not list it", why.message);
                         let help = Some(format!("`stead resource list --adapter {adapter}` shows what it lists"));
-                        Found::Nothing(Unresolved {
+                        FoundResource::Nothing(Unresolved {
                             message,
                             help: why.meant.is_none().then_some(help).flatten(),
                             ..why

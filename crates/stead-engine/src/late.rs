@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::call::{Failure, FailureKind};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Late, Manifest, ResourceKind};
-use stead_host::catalog::{Discovery, Wanted};
+use stead_host::catalog::{Discovery, WantedType};
 
 /// The search for resources that were not there when a run began.
 ///
@@ -14,7 +14,7 @@ use stead_host::catalog::{Discovery, Wanted};
 pub(crate) struct LateSearch {
     before: Arc<Discovery>,
     /// Locked during a search, so that there is one at a time: the others may be answered by what it finds.
-    found: Mutex<Vec<(Wanted, Arc<Manifest>)>>,
+    found: Mutex<Vec<(WantedType, Arc<Manifest>)>>,
 }
 
 impl LateSearch {
@@ -25,7 +25,7 @@ impl LateSearch {
     /// Finds the resource of a type, which may have been installed since the run began.
     pub(crate) fn find(&self, type_name: &TypeName, late: &Late) -> Result<Arc<Manifest>, Failure> {
         let Late { requirement, adapter } = late.clone();
-        let wanted = Wanted { type_name: type_name.clone(), requirement, adapter };
+        let wanted = WantedType { type_name: type_name.clone(), requirement, adapter };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = found.iter().find(|(known, _)| *known == wanted) {
             return Ok(Arc::clone(known));

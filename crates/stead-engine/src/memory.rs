@@ -14,7 +14,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::store::StoreError;
-use stead_host::store::kept::{Kept, Managed, Noting, Reading, Slot};
+use stead_host::store::kept::{Kept, Managed, Noting, RecordReading, Slot};
 use stead_system::places;
 
 use crate::managing::Managing;
@@ -90,8 +90,8 @@ impl Memory {
     pub(crate) fn managed(&self) -> Result<Option<Kept>, StoreError> {
         let Some(slot) = self.slot.as_ref().filter(|_| !self.document.is_shared()) else { return Ok(None) };
         match slot.read()? {
-            Reading::Known(kept) => Ok(Some(kept)),
-            Reading::Damaged => Err(StoreError::Damaged(slot.path())),
+            RecordReading::Known(kept) => Ok(Some(kept)),
+            RecordReading::Damaged => Err(StoreError::Damaged(slot.path())),
         }
     }
 
@@ -126,11 +126,11 @@ impl Memory {
         };
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
         let reading = slot.read()?;
-        let is_uncertain = self.owes && matches!(&reading, Reading::Known(kept) if !kept.uncertain.is_empty());
+        let is_uncertain = self.owes && matches!(&reading, RecordReading::Known(kept) if !kept.uncertain.is_empty());
         if !acts && !is_uncertain && !changes(mode) {
             return Ok(None);
         }
-        let is_first = changes(mode) && reading == Reading::default();
+        let is_first = changes(mode) && reading == RecordReading::default();
         if let Some(error) = is_first.then(|| slot.prepare().err()).flatten() {
             return forgets(&error_chain(&error));
         }
@@ -140,18 +140,18 @@ impl Memory {
     fn recalled<'m>(
         &self,
         slot: &'m Slot,
-        reading: Reading,
+        reading: RecordReading,
         graph: &Graph,
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
         let (recorded, uncertain, managed) = match reading {
-            Reading::Known(kept) if !self.owes => (Owed::new(), BTreeSet::new(), kept.managed),
-            Reading::Known(kept) => (kept.owed, kept.uncertain, kept.managed),
-            Reading::Damaged if !self.owes => {
+            RecordReading::Known(kept) if !self.owes => (Owed::new(), BTreeSet::new(), kept.managed),
+            RecordReading::Known(kept) => (kept.owed, kept.uncertain, kept.managed),
+            RecordReading::Damaged if !self.owes => {
                 tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
                 (Owed::new(), BTreeSet::new(), BTreeMap::new())
             }
-            Reading::Damaged => {
+            RecordReading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
                 let path = slot.path();
                 tracing::warn!("'{}' is damaged: all that acts on changes is due once, and {UNKNOWN}", path.display());
@@ -380,7 +380,7 @@ mod tests {
         }
 
         fn owed(&self) -> Vec<String> {
-            let Reading::Known(kept) = self.slot.read().unwrap() else { panic!("damaged") };
+            let RecordReading::Known(kept) = self.slot.read().unwrap() else { panic!("damaged") };
             kept.owed.iter().map(|path| path.rsplit(':').next().unwrap().to_owned()).collect()
         }
     }
@@ -435,7 +435,7 @@ mod tests {
         fs::remove_dir_all(place.slot.path().parent().unwrap()).unwrap();
         fs::remove_file(place.folder.path().join("b")).unwrap();
         session.resume(&prepared, &events, once()).unwrap();
-        let Reading::Known(kept) = place.slot.read().unwrap() else { panic!("damaged") };
+        let RecordReading::Known(kept) = place.slot.read().unwrap() else { panic!("damaged") };
         let created = kept.managed.into_values().filter(|managed| managed.created).map(|managed| managed.name);
         assert_eq!(created.collect::<Vec<_>>(), ["a".into(), "b".into()]);
     }

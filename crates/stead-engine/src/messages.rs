@@ -5,7 +5,7 @@ use stead_core::event::Status;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
-use stead_host::catalog::Problem;
+use stead_host::catalog::CatalogProblem;
 
 /// Returns the failures of a run, one line each, outputs included.
 pub fn failure_lines(run: &Run) -> Vec<String> {
@@ -41,7 +41,7 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// A problem in one line.
-pub fn problem_text(problem: &Problem) -> String {
+pub fn problem_text(problem: &CatalogProblem) -> String {
     let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
     format!("{problem}{help}").replace('\n', "; ")
 }

@@ -15,7 +15,7 @@ use stead_host::command::{CommandSettings, extension, find_adapted, list_adapted
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
-use stead_powershell::index::Inventory;
+use stead_powershell::index::ModuleInventory;
 use stead_powershell::transitional;
 
 use crate::host::Host;
@@ -38,7 +38,7 @@ impl OnMachine {
     }
 
     /// Returns the answer of an adapter of this program by the modules of PowerShell.
-    fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
+    fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut ModuleInventory) -> T) -> Option<T> {
         adapter.is_own_adapter().then(|| self.modules.with(of)).flatten()
     }
 }
@@ -81,7 +81,7 @@ impl Programs for OnMachine {
 /// The modules of PowerShell, which are searched for once.
 pub(crate) struct Modules {
     pub(crate) host: Host,
-    inventory: Mutex<Option<Inventory>>,
+    inventory: Mutex<Option<ModuleInventory>>,
 }
 
 impl Modules {
@@ -95,7 +95,7 @@ impl Modules {
     }
 
     /// Asks PowerShell about them; `None` where there is no PowerShell.
-    pub(crate) fn with<T>(&self, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, of: impl FnOnce(&PowerShell, &mut ModuleInventory) -> T) -> Option<T> {
         let powershell = self.host.powershell()?;
         let mut inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
         Some(of(powershell, inventory.get_or_insert_with(|| powershell.search())))

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 use stead_core::manifest::{Capabilities, Manifest};
 use stead_resources::builtin_of;
 
-use crate::resource::{Refusal, ResourceCall};
+use crate::resource::{CallRefusal, ResourceCall};
 
 /// Everything that is known of a resource without calling it for an instance.
 pub struct Reference<'a> {
@@ -37,7 +37,7 @@ impl ResourceCall {
     /// The reference of the resource. One without a schema has none of its properties in it.
     pub fn reference(&self) -> Reference<'_> {
         let schema = self.schema().or_else(|refusal| match refusal {
-            Refusal::Failed(_) => Ok::<_, Refusal>(Json::Null),
+            CallRefusal::Failed(_) => Ok::<_, CallRefusal>(Json::Null),
             other => Err(other),
         });
         let built_in = builtin_of(&self.manifest);

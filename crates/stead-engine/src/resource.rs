@@ -50,7 +50,7 @@ impl Session {
 
 /// Why a resource was not called, or what it failed at.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum CallRefusal {
     /// There is none of that type and version.
     NotFound(String),
     /// The input cannot be read.
@@ -59,13 +59,13 @@ pub enum Refusal {
     Failed(String),
 }
 
-impl From<RunError> for Refusal {
+impl From<RunError> for CallRefusal {
     fn from(error: RunError) -> Self {
         Self::Failed(error_chain(&error))
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for CallRefusal {
     fn from(failure: Failure) -> Self {
         let message = failure.message.trim_end();
         // Most messages about a property begin with it.
@@ -76,11 +76,11 @@ impl From<Failure> for Refusal {
 }
 
 /// The record of an operation that was carried out, or why it was not.
-pub(crate) fn carried_out(record: Record, sources: &Sources) -> Result<Record, Refusal> {
+pub(crate) fn carried_out(record: Record, sources: &Sources) -> Result<Record, CallRefusal> {
     match (record.failure(), record.finding(), &record.response) {
         (Some(failure), _, _) => Err(failure.clone().into()),
-        (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, sources))),
-        (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
+        (None, Some(finding), _) => Err(CallRefusal::Failed(finding_line(finding, sources))),
+        (None, None, None) => Err(CallRefusal::Failed("the operation was cancelled".to_owned())),
         (None, None, Some(_)) => Ok(record),
     }
 }
@@ -95,8 +95,8 @@ pub struct ResourceCall {
 
 impl ResourceCall {
     /// The resource of that type, and of a version that satisfies the requirement.
-    pub fn find(session: Session, type_name: &str, version: Option<&str>) -> Result<Self, Refusal> {
-        let type_name = TypeName::parse(type_name).map_err(|error| Refusal::Failed(error.to_string()))?;
+    pub fn find(session: Session, type_name: &str, version: Option<&str>) -> Result<Self, CallRefusal> {
+        let type_name = TypeName::parse(type_name).map_err(|error| CallRefusal::Failed(error.to_string()))?;
         let found = session.find(&type_name, version);
         session.trace_problems();
         match found {
@@ -108,28 +108,28 @@ impl ResourceCall {
             }
             Err(error) => {
                 let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
-                Err(Refusal::NotFound(format!("{}{help}", error.message)))
+                Err(CallRefusal::NotFound(format!("{}{help}", error.message)))
             }
         }
     }
 
     /// Refuses to call an adapter itself: it carries out others.
-    pub fn not_an_adapter(self) -> Result<Self, Refusal> {
+    pub fn not_an_adapter(self) -> Result<Self, CallRefusal> {
         match self.manifest.kind {
             ResourceKind::Adapter => {
-                Err(Refusal::Failed("Can not perform this operation on the adapter itself".to_owned()))
+                Err(CallRefusal::Failed("Can not perform this operation on the adapter itself".to_owned()))
             }
             _ => Ok(self),
         }
     }
 
     /// Has one operation carried out, as a run of this one instance. Secrets in their wrapping are sealed on the way.
-    pub fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Record, Refusal> {
+    pub fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Record, CallRefusal> {
         self.run(desired, RunOptions::new(Mode::direct(operation, execution), NonZeroUsize::MIN))
     }
 
     /// Runs it, recorded and seen as `plan` says.
-    pub fn run(&self, desired: Value, plan: RunOptions<'_>) -> Result<Record, Refusal> {
+    pub fn run(&self, desired: Value, plan: RunOptions<'_>) -> Result<Record, CallRefusal> {
         let (record, sources) = self.attempt(desired, plan)?;
         carried_out(record, &sources)
     }
@@ -162,21 +162,21 @@ impl ResourceCall {
     }
 
     /// Works on what the properties of a container hold, as on a document with this one instance.
-    pub fn nested(&mut self, properties: &Value, mode: Mode) -> Result<Json, Refusal> {
+    pub fn nested(&mut self, properties: &Value, mode: Mode) -> Result<Json, CallRefusal> {
         let type_name = &self.manifest.type_name;
         let instance = json!({
             "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
         });
         let text = json!({ "resources": [instance] }).to_string();
         let prepared = self.session.prepare("<instance>", &text, Object::new());
-        let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
+        let prepared = prepared.map_err(|unusable| CallRefusal::Failed(self.lines(&unusable.findings)))?;
         let run = self.session.run(&prepared, RunOptions::new(mode, self.session.host().width()))?;
         let failures = failure_lines(&run);
         if failures.is_empty() {
             let mut document = self.session.result_document(&run);
             return Ok(document.pointer_mut("/results/0/result").map(Json::take).unwrap_or_default());
         }
-        Err(Refusal::Failed(failures.join("\n")))
+        Err(CallRefusal::Failed(failures.join("\n")))
     }
 
     fn lines(&self, findings: &[Diagnostic]) -> String {
@@ -184,26 +184,26 @@ impl ResourceCall {
     }
 
     /// The result of `get`.
-    pub fn get(&self, desired: Value) -> Result<Json, Refusal> {
+    pub fn get(&self, desired: Value) -> Result<Json, CallRefusal> {
         let record = self.ask(Operation::Get, Execution::Actual, desired)?;
         Ok(record.response.map_or(Json::Null, |response| stated(&response, "actualState")))
     }
 
     /// The result of `set`, or of what it would do.
-    pub fn set(&self, desired: Value, execution: Execution) -> Result<Json, Refusal> {
+    pub fn set(&self, desired: Value, execution: Execution) -> Result<Json, CallRefusal> {
         let record = self.ask(Operation::Set, execution, desired)?;
         Ok(record.response.map_or(Json::Null, |response| stated(&response, "afterState")))
     }
 
     /// The result of `test`.
-    pub fn test(&self, desired: Value) -> Result<Json, Refusal> {
+    pub fn test(&self, desired: Value) -> Result<Json, CallRefusal> {
         let record = self.ask(Operation::Test, Execution::Actual, desired)?;
         let desired = record.desired.unwrap_or_default();
         Ok(record.response.map_or(Json::Null, |response| tested(&desired, &response)))
     }
 
     /// The result of `delete`: nothing, unless it says what it would do.
-    pub fn delete(&self, desired: Value, execution: Execution) -> Result<Option<Json>, Refusal> {
+    pub fn delete(&self, desired: Value, execution: Execution) -> Result<Option<Json>, CallRefusal> {
         let record = self.ask(Operation::Delete, execution, desired)?;
         let says_so = execution == Execution::WhatIf && self.manifest.capabilities.delete_what_if;
         Ok(match record.response.as_deref().map(|response| &response.outcome) {
@@ -213,7 +213,7 @@ impl ResourceCall {
     }
 
     /// Every instance that fits the filter.
-    pub fn exported(&self, filter: Value) -> Result<Vec<Exported>, Refusal> {
+    pub fn exported(&self, filter: Value) -> Result<Vec<Exported>, CallRefusal> {
         let record = self.ask(Operation::Export, Execution::Actual, filter)?;
         match record.response.as_deref().map(|response| &response.outcome) {
             Some(Outcome::Exported(found)) => Ok(found.clone()),
@@ -222,7 +222,7 @@ impl ResourceCall {
     }
 
     /// The result of `export`: a document that holds every instance that fits the filter.
-    pub fn export(&self, filter: Value) -> Result<Json, Refusal> {
+    pub fn export(&self, filter: Value) -> Result<Json, CallRefusal> {
         let began = Instant::now();
         let found = self.exported(filter)?;
         Ok(exported_document(&self.manifest.type_name, &found, began.elapsed()))
@@ -246,14 +246,14 @@ impl ResourceCall {
     }
 
     /// The schema of its properties.
-    pub fn schema(&self) -> Result<Json, Refusal> {
+    pub fn schema(&self) -> Result<Json, CallRefusal> {
         if let Some(built_in) = builtin_of(&self.manifest) {
             return Ok(built_in.schema().clone());
         }
         let cx = self.session.context(self.manifest.type_name.as_str());
         match self.session.provider(&self.manifest).described_schema(&cx)? {
             Some(schema) => Ok(schema),
-            None => Err(Refusal::Failed(format!("'{}' has no schema", self.manifest.type_name))),
+            None => Err(CallRefusal::Failed(format!("'{}' has no schema", self.manifest.type_name))),
         }
     }
 }

@@ -19,7 +19,7 @@ use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_host::facts::machine_id;
-use stead_host::store::{self, Purpose, StoreError};
+use stead_host::store::{self, SealingPurpose, StoreError};
 use stead_system::fs::SystemRoot;
 
 use crate::difference::words;
@@ -88,14 +88,14 @@ struct SealedTexts {
 impl SealedTexts {
     fn new(plan: &SavedPlan) -> Result<Self, PlanError> {
         let keys = store::keys()?.ok_or(PlanError::NoStore)?;
-        let (name, sealed) = keys.seal(Purpose::PLAN, &(&plan.document, &plan.parameters, &plan.bundle))?;
+        let (name, sealed) = keys.seal(SealingPurpose::PLAN, &(&plan.document, &plan.parameters, &plan.bundle))?;
         Ok(Self { name, base64: STANDARD.encode(sealed) })
     }
 
     fn open(&self) -> Result<(String, Json, Option<String>), PlanError> {
         let keys = store::keys()?.ok_or(PlanError::NoStore)?;
         let sealed = STANDARD.decode(&self.base64).map_err(|_| PlanError::Damaged)?;
-        keys.unseal(Purpose::PLAN, &self.name, &sealed).ok_or(PlanError::Sealed)
+        keys.unseal(SealingPurpose::PLAN, &self.name, &sealed).ok_or(PlanError::Sealed)
     }
 }
 

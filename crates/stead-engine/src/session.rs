@@ -8,14 +8,14 @@ use stead_core::expr::FactKey;
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::text::Sources;
-use stead_host::bundle::{Files, FilesWithin};
+use stead_host::bundle::{BundleFiles, FilesWithin};
 use stead_host::catalog::Discovery;
 use stead_host::command::CommandSettings;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::provider::{Context, SystemSide};
 use stead_host::vault::MemoryVault;
-use stead_powershell::declared::Declaration;
+use stead_powershell::declared::ResourceDeclaration;
 use stead_powershell::transitional;
 use stead_system::Cancel;
 use stead_system::fs::{FsError, SystemRoot, Writes};
@@ -38,7 +38,7 @@ pub struct Session {
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) late: Arc<LateSearch>,
     /// The files that its documents came with.
-    pub(crate) files: Option<Arc<Files>>,
+    pub(crate) files: Option<Arc<BundleFiles>>,
     /// Removes them with this session, if it opened them.
     pub(crate) opened: Option<OpenedFiles>,
     /// The root of [`SessionOptions::system_root`], absolute.
@@ -152,7 +152,7 @@ impl Session {
     }
 
     /// The declaration of a resource of PowerShell in its module; `None` of any other resource.
-    pub fn declaration(&self, manifest: &Manifest) -> Option<Declaration> {
+    pub fn declaration(&self, manifest: &Manifest) -> Option<ResourceDeclaration> {
         let Implementation::Adapted { resource, .. } = &manifest.implementation else { return None };
         self.host().powershell()?.declaration(&manifest.type_name, resource)
     }

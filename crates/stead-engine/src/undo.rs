@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::manifest::UndoWay;
-use stead_host::store::images::{Content, Entry, Read, Scene, SetEntry};
-use stead_system::fs::{Image, Mark, Node, SystemPath};
+use stead_host::store::images::{Entry, KeptContent, Read, Scene, SetEntry};
+use stead_system::fs::{Image, ImageNode, Mark, SystemPath};
 
 pub use document::UndoDocument;
 
@@ -31,7 +31,7 @@ pub(crate) struct Item {
     pub(crate) before: Image,
     /// True once `before` is known.
     is_kept: bool,
-    pub(crate) content: Content,
+    pub(crate) content: KeptContent,
     /// What the run left; `None` where nobody knows.
     pub(crate) left: Option<Mark>,
     /// The instances that changed it, in order.
@@ -103,7 +103,7 @@ impl Undo {
             }
         }
         let lost = self.items.values().filter_map(|item| {
-            let Node::Lost(loss) = &item.before.node else { return None };
+            let ImageNode::Lost(loss) = &item.before.node else { return None };
             Some(NotTakenBack { what: item.shown.clone(), why: former::lost(*loss).to_owned(), acts_again: false })
         });
         kept.extend(lost);
@@ -118,16 +118,16 @@ impl Undo {
 
 impl Item {
     fn new(place: SystemPath, path: &Path) -> Self {
-        let (before, content) = (Image::default(), Content::default());
+        let (before, content) = (Image::default(), KeptContent::default());
         let shown = path.to_string_lossy().into_owned();
         Self { place, shown, before, is_kept: false, content, left: None, instances: Vec::new() }
     }
 
     /// Takes in what was there before another change.
-    fn keep(&mut self, (image, content): (Image, Content), again: bool) {
+    fn keep(&mut self, (image, content): (Image, KeptContent), again: bool) {
         // Until then only the mode and the owner were changed, so that the content is still that of the beginning.
-        if self.before.node == Node::SameContent && image.node == Node::File {
-            (self.before.node, self.content) = (Node::File, content);
+        if self.before.node == ImageNode::SameContent && image.node == ImageNode::File {
+            (self.before.node, self.content) = (ImageNode::File, content);
         } else if !self.is_kept || again {
             (self.before, self.content) = (image, content);
         }

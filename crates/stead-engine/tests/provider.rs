@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use stead_engine::provider::check::{Depth, Subject, check};
+use stead_engine::provider::check::{CheckedResource, Depth, check};
 use stead_engine::provider::{
     Capabilities, Claims, Context, EmbeddedResource, Execution, Extent, Failure, FailureKind, Implementation, Manifest,
     Plain, Provider, ResourceKind, Schema, SetReply, State, TypeName, Version,
@@ -69,7 +69,7 @@ fn a_document_that_cannot_be_used_says_why_with_its_lines() {
 #[test]
 fn the_example_keeps_to_what_is_expected_of_resources() {
     let example = setting(&Settings::default()).unwrap();
-    let subject = Subject { manifest: example.manifest(), provider: &**example.provider(), schema: None };
+    let subject = CheckedResource { manifest: example.manifest(), provider: &**example.provider(), schema: None };
     let found = check(subject, &Context::new(Path::new("/")), &json!({"name": "a", "value": "b"}), Depth::Set);
     assert!(found.is_empty(), "{found:?}");
 }

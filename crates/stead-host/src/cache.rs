@@ -138,9 +138,9 @@ pub struct Parted {
 
 /// Where a part lies behind the table, how long it is, and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Part(u64, u32, u64);
+pub struct CachePart(u64, u32, u64);
 
-impl Part {
+impl CachePart {
     /// Adds what is written to others; nothing where writing fails.
     pub fn append(parts: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Self> {
         let start = parts.len();
@@ -162,7 +162,7 @@ impl Parted {
     }
 
     /// A part; `None` if it is damaged.
-    pub fn part(&self, Part(start, length, expected): &Part) -> Option<Vec<u8>> {
+    pub fn part(&self, CachePart(start, length, expected): &CachePart) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(*length).ok().filter(|length| *length as u64 <= LARGEST)?];
         read_exact_at(&self.file, &mut bytes, self.parts_at.checked_add(*start)?).ok()?;
         (checksum(&bytes) == *expected).then_some(bytes)

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
-use crate::bundle::Files;
+use crate::bundle::BundleFiles;
 use stead_system::fs::{Status, SystemRoot, User, open_followed};
 use stead_system::user;
 
@@ -34,7 +34,7 @@ pub struct Machine {
     /// The directory that relative paths of documents start from, `DSC_CONFIG_ROOT`.
     pub root: PathBuf,
     /// The files of the bundle that the document came in, read in place of those of the root.
-    pub files: Option<Arc<Files>>,
+    pub files: Option<Arc<BundleFiles>>,
     /// The root of the system that is managed, `/` as a rule.
     pub system_root: PathBuf,
     /// The labels that its administrator gave it elsewhere than in the file of the system; they count more than those.

@@ -222,14 +222,14 @@ pub struct UnusableFile {
     /// The file.
     pub path: PathBuf,
     /// Which of the files it is.
-    pub place: Place,
+    pub place: SettingsPlace,
     /// Why.
-    pub reason: Unusable,
+    pub reason: UnusableSettings,
 }
 
 /// Why a settings file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum UnusableSettings {
     /// The system refused to read it, or it is not a regular file.
     #[error("{}", stead_system::fs::reason(.0))]
     Unreadable(io::Error),
@@ -254,17 +254,21 @@ impl UnusableFile {
     pub fn describe(&self) -> String {
         let (path, reason) = (self.path.display(), &self.reason);
         let mut lines = match self.place {
-            Place::Policy => vec![format!("error[{}]: the policy {path} cannot be used: {reason}", codes::POLICY.id)],
-            Place::Settings | Place::Defaults => vec![format!("Ignoring the settings file {path}: {reason}")],
+            SettingsPlace::Policy => {
+                vec![format!("error[{}]: the policy {path} cannot be used: {reason}", codes::POLICY.id)]
+            }
+            SettingsPlace::Settings | SettingsPlace::Defaults => {
+                vec![format!("Ignoring the settings file {path}: {reason}")]
+            }
         };
-        if let Unusable::Invalid { text, findings } = reason {
+        if let UnusableSettings::Invalid { text, findings } = reason {
             let mut sources = Sources::default();
             sources.add(text.clone());
             let help =
                 |finding: &Diagnostic| finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
             lines.extend(findings.iter().map(|finding| finding.brief(&sources) + &help(finding)));
         }
-        if let Unusable::Untrusted(untrusted) = reason {
+        if let UnusableSettings::Untrusted(untrusted) = reason {
             lines.push(format!("help: {}", untrusted.help()));
         }
         lines.join("\n")
@@ -276,19 +280,19 @@ impl Layers {
     /// either: if that is the policy, the caller must refuse to work.
     pub fn load(files: &SettingsFiles, user: User) -> (Self, Vec<UnusableFile>) {
         let mut unusable = Vec::new();
-        let mut load = |path: &Option<PathBuf>, place: Place| {
+        let mut load = |path: &Option<PathBuf>, place: SettingsPlace| {
             let path = path.as_deref()?;
             // A policy is the administrator's word, whoever runs this.
-            let trust = if place == Place::Policy { Trust::Root } else { user.trust() };
+            let trust = if place == SettingsPlace::Policy { Trust::Root } else { user.trust() };
             read_file(path, place, trust).unwrap_or_else(|reason| {
                 unusable.push(UnusableFile { path: path.to_owned(), place, reason });
                 None
             })
         };
         let layers = Self {
-            policy: load(&files.policy, Place::Policy).unwrap_or_default(),
-            settings: load(&files.settings, Place::Settings).unwrap_or_default(),
-            defaults: load(&files.defaults, Place::Defaults).unwrap_or_default(),
+            policy: load(&files.policy, SettingsPlace::Policy).unwrap_or_default(),
+            settings: load(&files.settings, SettingsPlace::Settings).unwrap_or_default(),
+            defaults: load(&files.defaults, SettingsPlace::Defaults).unwrap_or_default(),
         };
         (layers, unusable)
     }
@@ -296,7 +300,7 @@ impl Layers {
 
 /// Which of the files it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum SettingsPlace {
     /// Nothing overrides it.
     Policy,
     /// As it is.
@@ -306,7 +310,7 @@ pub enum Place {
 }
 
 /// Reads one file; `None` when it is not there.
-pub fn read_file(path: &Path, place: Place, trust: Trust) -> Result<Option<Layer>, Unusable> {
+pub fn read_file(path: &Path, place: SettingsPlace, trust: Trust) -> Result<Option<Layer>, UnusableSettings> {
     // What leads nowhere is there, and unusable.
     if let Err(error) = fs::symlink_metadata(path)
         && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -314,22 +318,22 @@ pub fn read_file(path: &Path, place: Place, trust: Trust) -> Result<Option<Layer
         return Ok(None);
     }
     let file = TrustedFile::open(path, trust).and_then(|file| file.read()).map_err(|error| match error {
-        OpenError::Untrusted(untrusted) => Unusable::Untrusted(untrusted),
-        OpenError::System { source, .. } => Unusable::Unreadable(source),
+        OpenError::Untrusted(untrusted) => UnusableSettings::Untrusted(untrusted),
+        OpenError::System { source, .. } => UnusableSettings::Unreadable(source),
     })?;
     let limits = Limits::default();
     let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
-    let text = io::read_to_string(io::Read::take(file, most)).map_err(Unusable::Unreadable)?;
+    let text = io::read_to_string(io::Read::take(file, most)).map_err(UnusableSettings::Unreadable)?;
     if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
-        return Err(Unusable::Empty);
+        return Err(UnusableSettings::Empty);
     }
     let source = Source::new(path.to_string_lossy(), &text);
     let (layer, findings) = read_layer(SourceId::default(), &source.text, place);
-    if any_error(&findings) { Err(Unusable::Invalid { text: source, findings }) } else { Ok(Some(layer)) }
+    if any_error(&findings) { Err(UnusableSettings::Invalid { text: source, findings }) } else { Ok(Some(layer)) }
 }
 
 /// Reads the text of one file.
-pub fn read_layer(source: SourceId, text: &str, place: Place) -> (Layer, Vec<Diagnostic>) {
+pub fn read_layer(source: SourceId, text: &str, place: SettingsPlace) -> (Layer, Vec<Diagnostic>) {
     let (node, found) = read(source, text, &Limits::default());
     let mut reader = Reader { found };
     let layer = node.map(|node| reader.file(&node, place)).unwrap_or_default();
@@ -344,11 +348,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn file(&mut self, node: &Node, place: Place) -> Layer {
+    fn file(&mut self, node: &Node, place: SettingsPlace) -> Layer {
         match place {
-            Place::Policy | Place::Settings => self.layer(node),
+            SettingsPlace::Policy | SettingsPlace::Settings => self.layer(node),
             // Settings of later versions are for later programs.
-            Place::Defaults => node.get(VERSION).map(|node| self.layer(node)).unwrap_or_default(),
+            SettingsPlace::Defaults => node.get(VERSION).map(|node| self.layer(node)).unwrap_or_default(),
         }
     }
 
@@ -443,14 +447,14 @@ mod tests {
 
     use super::*;
 
-    fn layer(text: &str, place: Place) -> Layer {
+    fn layer(text: &str, place: SettingsPlace) -> Layer {
         let (layer, findings) = read_layer(SourceId::default(), text, place);
         assert!(findings.is_empty(), "{findings:?}");
         layer
     }
 
     fn messages(text: &str) -> Vec<String> {
-        let (_, findings) = read_layer(SourceId::default(), text, Place::Settings);
+        let (_, findings) = read_layer(SourceId::default(), text, SettingsPlace::Settings);
         findings
             .into_iter()
             .map(|each| format!("{} {} {}", each.code, each.message, each.help.unwrap_or_default()))
@@ -459,14 +463,14 @@ mod tests {
 
     #[test]
     fn the_policy_wins_over_everything_and_the_file_over_nothing() {
-        let policy = layer(r#"{"tracing": {"level": "ERROR"}}"#, Place::Policy);
+        let policy = layer(r#"{"tracing": {"level": "ERROR"}}"#, SettingsPlace::Policy);
         let settings = layer(
             r#"{"tracing": {"level": "debug", "format": "Json"}, "resourcePath": {"directories": ["/s"]}}"#,
-            Place::Settings,
+            SettingsPlace::Settings,
         );
         let defaults = layer(
             r#"{"1": {"tracing": {"allowOverride": false}, "resourcePath": {"appendEnvPath": false}}, "2": 7}"#,
-            Place::Defaults,
+            SettingsPlace::Defaults,
         );
         let said = Stated {
             argument_level: Some(TraceLevel::Trace),

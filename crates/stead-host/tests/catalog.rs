@@ -17,10 +17,10 @@ use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    Catalog, Extension, Implementation, Manifest, NotFound, Version, VersionRequirement, listing,
+    Catalog, Extension, Implementation, Manifest, NotChosen, Version, VersionRequirement, listing,
 };
 use stead_core::value::Value;
-use stead_host::catalog::{Discovery, Programs, Reason, Search, Wanted};
+use stead_host::catalog::{Discovery, ProblemReason, Programs, Search, WantedType};
 use stead_system::fs::User;
 
 /// Programs that answer from tables and count how often they were run.
@@ -131,8 +131,8 @@ fn adapter(type_name: &str) -> Json {
     json!({"$schema": "s", "type": type_name, "version": "1.0.0", "get": {"executable": "x"}, "validate": {"executable": "x"}, "adapter": methods})
 }
 
-fn wanted(type_name: &str) -> Wanted {
-    Wanted { type_name: TypeName::parse(type_name).unwrap(), requirement: None, adapter: None }
+fn wanted(type_name: &str) -> WantedType {
+    WantedType { type_name: TypeName::parse(type_name).unwrap(), requirement: None, adapter: None }
 }
 
 fn built_in(type_name: &str, version: &str) -> Arc<Manifest> {
@@ -226,7 +226,7 @@ fn the_newest_of_what_is_built_in_and_installed_counts() {
     let discovery = machine.discovery();
     let found = |name: &str, rule: Option<&str>| {
         let requirement = rule.map(|rule| VersionRequirement::parse(rule).unwrap());
-        let found = discovery.find(&Wanted { requirement, ..wanted(name) }).unwrap();
+        let found = discovery.find(&WantedType { requirement, ..wanted(name) }).unwrap();
         let is_built_in = matches!(found.implementation, Implementation::InProcess);
         (found.version.to_string(), is_built_in)
     };
@@ -349,11 +349,11 @@ fn adapters_are_asked_once_and_only_for_types_that_nobody_knows() {
     machine.fake = Arc::new(Fake { lists, ..Fake::default() });
     let discovery = machine.discovery();
     let runs = || machine.fake.runs.load(Ordering::SeqCst);
-    let excluded = Wanted { requirement: Some(VersionRequirement::parse("=9").unwrap()), ..wanted("A/Known") };
+    let excluded = WantedType { requirement: Some(VersionRequirement::parse("=9").unwrap()), ..wanted("A/Known") };
     assert!(discovery.find(&wanted("A/Known")).is_ok());
-    assert!(matches!(discovery.find(&excluded), Err(NotFound::Version { .. })));
+    assert!(matches!(discovery.find(&excluded), Err(NotChosen::Version { .. })));
     assert_eq!(runs(), 0);
-    let directed = Wanted { adapter: Some(TypeName::parse("z/second").unwrap()), ..wanted("L/Both") };
+    let directed = WantedType { adapter: Some(TypeName::parse("z/second").unwrap()), ..wanted("L/Both") };
     assert_eq!(discovery.find(&directed).unwrap().version.to_string(), "2.0.0");
     assert_eq!(runs(), 1);
     assert_eq!(discovery.find(&wanted("L/Both")).unwrap().version.to_string(), "1.0.0");
@@ -422,7 +422,7 @@ fn root_trusts_nobody_else() {
     let untrusted = || -> Vec<String> {
         let found = machine.discovery().discovered().problems.clone();
         let texts = found.into_iter().map(|problem| match problem.reason {
-            Reason::Untrusted(untrusted) => untrusted.to_string(),
+            ProblemReason::Untrusted(untrusted) => untrusted.to_string(),
             other => panic!("{other:?}"),
         });
         texts.map(|text| text.replace(machine.home.path().to_str().unwrap(), "")).collect()

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use stead_core::diag::Diagnostic;
 use stead_core::text::{Source, Sources};
 use stead_host::facts::Labels;
-use stead_host::settings::{Layers, Place, Stated, UnusableFile, read_file, read_layer, resolve};
+use stead_host::settings::{Layers, SettingsPlace, Stated, UnusableFile, read_file, read_layer, resolve};
 use stead_system::fs::Trust;
 use stead_testkit::{Case, Computed, Suite};
 
@@ -24,7 +24,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     let text = case.section("settings.json");
     let mut sources = Sources::default();
     let id = sources.add(Source::new("settings.json", text));
-    let (layer, findings) = read_layer(id, text, Place::Settings);
+    let (layer, findings) = read_layer(id, text, SettingsPlace::Settings);
     let layers = Layers { settings: layer, ..Layers::default() };
     let counts = format!("{:#?}\n", resolve(&layers, &Stated::default()));
     Ok(vec![("findings", shown(&findings, &sources)), ("settings", counts)])
@@ -52,9 +52,9 @@ fn policy(line: &str) -> Result<String, String> {
     let made = Command::new("/bin/sh").args(["-c", line]).current_dir(folder.path()).status();
     made.map_err(|error| error.to_string())?;
     let path = folder.path().join("policy.json");
-    let described = match read_file(&path, Place::Policy, Trust::Everyone) {
+    let described = match read_file(&path, SettingsPlace::Policy, Trust::Everyone) {
         Ok(layer) => format!("{layer:?}"),
-        Err(reason) => UnusableFile { path, place: Place::Policy, reason }.describe(),
+        Err(reason) => UnusableFile { path, place: SettingsPlace::Policy, reason }.describe(),
     };
     let described = described.replace(&folder.path().display().to_string(), "$HERE");
     let lines = described.lines().map(|line| format!("  {line}\n"));

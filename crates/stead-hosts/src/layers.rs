@@ -23,19 +23,19 @@ const OF_LAYER: &[&str] = &["parameters", "where"];
 /// ```
 /// use stead_core::text::{Limits, Source, Sources, read};
 /// use stead_core::value::Value;
-/// use stead_hosts::Layers;
+/// use stead_hosts::ParameterLayers;
 ///
 /// let mut sources = Sources::default();
 /// let text = "layers: [{parameters: {port: 80}}, {where: role=web, parameters: {port: 8080}}]";
 /// let source = sources.add(Source::new("site.yaml", text));
 /// let tree = read(source, text, &Limits::default()).0.unwrap();
-/// let layers = Layers::read(&tree, &sources).unwrap();
+/// let layers = ParameterLayers::read(&tree, &sources).unwrap();
 /// let web = layers.resolve(&|label| (label == "role").then_some("web")).unwrap();
 /// assert_eq!(web.values.get("port"), Some(&Value::from(8080)));
 /// assert_eq!(web.layers.len(), 2);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Layers {
+pub struct ParameterLayers {
     layers: Vec<Layer>,
     merges: BTreeMap<String, Merge>,
 }
@@ -160,7 +160,7 @@ pub struct LayerValue {
     pub merge: Merge,
 }
 
-impl Layers {
+impl ParameterLayers {
     /// Returns whether a file of parameters has layers.
     pub fn are_in(tree: &Node) -> bool {
         tree.get(LAYERS).is_some()
@@ -224,11 +224,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn file(&mut self, tree: &Node) -> Layers {
+    fn file(&mut self, tree: &Node) -> ParameterLayers {
         self.form.check_members(tree, OF_FILE, "a file of layers");
         let Some(items) = tree.get(LAYERS).and_then(Node::items) else {
             self.form.wrong(tree.span, "'layers' must be an array", "write each layer behind a '-'");
-            return Layers::default();
+            return ParameterLayers::default();
         };
         let layers: Vec<Layer> = items.iter().map(|item| self.layer(item)).collect();
         let merges = self.form.members(stated(tree.get("merge")), "'merge'").iter();
@@ -238,7 +238,7 @@ impl Reader<'_> {
             let near = nearest(&entry.key, names()).map(did_you_mean);
             self.form.wrong(entry.key_span, message, &near.unwrap_or_else(|| "take it out of 'merge'".to_owned()));
         }
-        Layers {
+        ParameterLayers {
             layers,
             merges: merges.filter_map(|entry| Some((entry.key.to_string(), self.merge(entry)?))).collect(),
         }

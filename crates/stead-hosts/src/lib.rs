@@ -20,9 +20,9 @@ mod rollout;
 
 pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
-pub use layers::{LayerValue, Layered, Layers, Merge};
+pub use layers::{LayerValue, Layered, Merge, ParameterLayers};
 pub use name::{Address, BadName, MachineName, UserName};
 pub use program::ProgramHeader;
 pub use read::read;
-pub use rollout::{Ended, Rollout, Rule};
+pub use rollout::{MachineEnd, Rollout, Rule};
 pub use stead_core::diag::codes::hosts as codes;

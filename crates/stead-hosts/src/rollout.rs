@@ -13,7 +13,7 @@ pub struct Rule {
 
 /// How a machine ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum MachineEnd {
     /// As it should.
     Well,
     /// It failed, or was not reached.
@@ -28,14 +28,14 @@ pub enum Ended {
 /// # Examples
 /// ```
 /// use std::num::NonZeroUsize;
-/// use stead_hosts::{Ended, Rollout, Rule};
+/// use stead_hosts::{MachineEnd, Rollout, Rule};
 ///
 /// let one = NonZeroUsize::MIN;
 /// let mut rollout = Rollout::new(3, Rule { at_once: one, halt_after: Some(one) });
 /// assert_eq!((rollout.begin(), rollout.begin()), (Some(0), None));
-/// rollout.end(0, Ended::Well);
+/// rollout.end(0, MachineEnd::Well);
 /// assert_eq!(rollout.begin(), Some(1));
-/// rollout.end(1, Ended::Badly);
+/// rollout.end(1, MachineEnd::Badly);
 /// assert_eq!((rollout.begin(), rollout.not_begun()), (None, 2..3));
 /// assert!(rollout.is_over());
 /// ```
@@ -68,10 +68,10 @@ impl Rollout {
     }
 
     /// Takes in how a machine ended. One that is not under way has not.
-    pub fn end(&mut self, machine: usize, ended: Ended) {
+    pub fn end(&mut self, machine: usize, ended: MachineEnd) {
         if let Some(at) = self.under_way.iter().position(|each| *each == machine) {
             self.under_way.swap_remove(at);
-            self.failed += usize::from(ended == Ended::Badly);
+            self.failed += usize::from(ended == MachineEnd::Badly);
         }
     }
 

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use stead_core::text::{Limits, Source, Sources, read};
 use stead_core::value::{Object, Value};
-use stead_hosts::{Layered, Layers};
+use stead_hosts::{Layered, ParameterLayers};
 
 /// A layer: the role that it is for, and the parameters, each a name and a value.
 type Written = (Option<&'static str>, Vec<(String, serde_json::Value)>);
@@ -30,7 +30,7 @@ fn layered(layers: &[Written], merge: &str, role: &str) -> Layered {
     let mut sources = Sources::default();
     let source = sources.add(Source::new("layers.json", &text));
     let tree = read(source, &text, &Limits::default()).0.unwrap();
-    let layers = Layers::read(&tree, &sources).unwrap();
+    let layers = ParameterLayers::read(&tree, &sources).unwrap();
     layers.resolve(&|label| (label == "role").then_some(role)).unwrap()
 }
 

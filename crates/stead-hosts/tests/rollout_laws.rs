@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use proptest::prelude::*;
-use stead_hosts::{Ended, Rollout, Rule};
+use stead_hosts::{MachineEnd, Rollout, Rule};
 
 /// What happened in a rollout whose answers come in an order that `picks` say.
 #[derive(PartialEq, Eq, Debug)]
@@ -34,10 +34,10 @@ fn carried_out(machines: usize, rule: Rule, fails: &[bool], picks: &[usize]) -> 
         let machine = under_way.swap_remove(at);
         let is_failed = fails.get(machine).copied().unwrap_or_default();
         failed += usize::from(is_failed);
-        rollout.end(machine, if is_failed { Ended::Badly } else { Ended::Well });
+        rollout.end(machine, if is_failed { MachineEnd::Badly } else { MachineEnd::Well });
         // An answer that comes twice, or of nobody, changes nothing.
-        rollout.end(machine, Ended::Badly);
-        rollout.end(machines + 1, Ended::Badly);
+        rollout.end(machine, MachineEnd::Badly);
+        rollout.end(machines + 1, MachineEnd::Badly);
     }
     panic!("the rollout does not end");
 }

@@ -10,7 +10,7 @@ use crate::text::LineColumn;
 /// One finding about a file of a module. It never hides another module, and hides another resource of the same file only
 /// where PowerShell does.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Finding {
+pub struct ModuleFinding {
     /// The kind of finding.
     pub code: Code,
     /// An error where what the finding is about cannot be used; a warning where it can, although PowerShell refuses or

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stead_powershell_reader::class::{File, Modules, Types, declared};
+use stead_powershell_reader::class::{File, Modules, VisibleTypes, declared};
 use stead_powershell_reader::resource::Resource;
 use stead_powershell_reader::script::{Function, TypeDefinition};
 use stead_powershell_reader::types::Property;
@@ -41,7 +41,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     for resource in &found.resources {
         text += &resource_text(resource);
     }
-    let types = Types::new(main, &files);
+    let types = VisibleTypes::new(main, &files);
     for ty in &main.script.types {
         text += &type_text(&types, ty);
     }
@@ -84,7 +84,7 @@ fn property_text(property: &Property) -> String {
     text + "\n"
 }
 
-fn type_text(types: &Types<'_>, ty: &TypeDefinition) -> String {
+fn type_text(types: &VisibleTypes<'_>, ty: &TypeDefinition) -> String {
     let members: Vec<_> = if ty.enumeration {
         types.enumeration(ty).members.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     } else {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stead_powershell_reader::class::{File, Inherited, Modules, Types, declared};
+use stead_powershell_reader::class::{File, Inherited, Modules, VisibleTypes, declared};
 use stead_powershell_reader::resource::Resource;
 use stead_powershell_reader::script::{Attribute, Constant, Function, MemberKind, TypeDefinition};
 use stead_powershell_reader::types::Rule;
@@ -77,7 +77,7 @@ fn modules_declare_what_powershell_finds() {
 }
 
 fn compare(row: &Value, relative: &str, file: &File, differences: &mut BTreeSet<String>) {
-    let types = Types::new(file, &Recorded);
+    let types = VisibleTypes::new(file, &Recorded);
     let declared = declared(file, &Recorded);
     let of_file = |key: &str| -> Vec<Value> {
         row[key].as_array().unwrap().iter().filter(|entry| entry["file"] == relative).cloned().collect()
@@ -172,7 +172,7 @@ fn keys(found: &Value) -> Value {
     keys.filter(|property| seen.insert(property["name"].to_string())).map(|property| property["name"].clone()).collect()
 }
 
-fn class(types: &Types<'_>, file: &File, ty: &TypeDefinition, inherited: bool) -> Value {
+fn class(types: &VisibleTypes<'_>, file: &File, ty: &TypeDefinition, inherited: bool) -> Value {
     let members = types.members(file, ty);
     let members = members.iter().filter(|member| inherited || std::ptr::eq(member.class, ty));
     let (mut properties, mut methods) = (Vec::new(), Vec::new());
@@ -235,7 +235,7 @@ fn as_read(name: &str) -> String {
 
 /// Compares the type of a property with that of the loaded class, and its values.
 fn resolved(
-    types: &Types<'_>,
+    types: &VisibleTypes<'_>,
     file: &File,
     ty: &TypeDefinition,
     expected: &Value,
@@ -300,7 +300,7 @@ fn dotnet(ty: &Type) -> String {
     }
 }
 
-fn enum_of(types: &Types<'_>, file: &File, ty: &TypeDefinition) -> Value {
+fn enum_of(types: &VisibleTypes<'_>, file: &File, ty: &TypeDefinition) -> Value {
     let members = ty.members.iter().zip(types.enumeration(ty).members).map(|(member, (name, value))| {
         let text = match &member.kind {
             MemberKind::Value(Some(argument)) => Some(&argument.text),

@@ -15,7 +15,7 @@ use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::provider::Provider;
 use stead_powershell_reader::class::{self, File};
-use stead_powershell_reader::finding::Finding;
+use stead_powershell_reader::finding::ModuleFinding;
 use stead_powershell_reader::manifest::same;
 use stead_powershell_reader::module::{Disk, Files as _, FoundModule, Module, Modules};
 use stead_powershell_reader::resource::{DefinitionKind, Resource};
@@ -26,9 +26,9 @@ use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 use stead_system::process::Environment;
 
 use crate::counterparts;
-use crate::declared::Declaration;
+use crate::declared::ResourceDeclaration;
 use crate::expansion::{self, Installed};
-use crate::index::{Index, Inventory};
+use crate::index::{Index, ModuleInventory};
 use crate::loaded::Loaded;
 use crate::provider::{Code, PowerShellProvider, Source};
 use crate::transitional::Scripts;
@@ -155,13 +155,14 @@ impl PowerShell {
 
     /// Returns why there is no resource of a type whose module is there, and the advice about it: the manifest exports what the
     /// module does not have, or PowerShell refuses the manifest.
-    pub fn missing_resource(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<(String, String)> {
+    pub fn missing_resource(&self, inventory: &mut ModuleInventory, wanted: &TypeName) -> Option<(String, String)> {
         let (name, _) = wanted.as_str().split_once('/')?;
         let quoted = format!("'{}'", wanted.short()).to_lowercase();
         let modules = self.modules_of(inventory, Some(name));
         let mut findings = modules.iter().flat_map(|module| &module.findings);
-        let is_it =
-            |finding: &&Finding| finding.code == &codes::EXPORT && finding.message.to_lowercase().contains(&quoted);
+        let is_it = |finding: &&ModuleFinding| {
+            finding.code == &codes::EXPORT && finding.message.to_lowercase().contains(&quoted)
+        };
         if let Some(found) = findings.find(is_it) {
             let help = "only classes in the root module and in nested modules are found, and script resources";
             let (file, name) = (found.file.display(), wanted.short());
@@ -174,7 +175,7 @@ impl PowerShell {
     }
 
     /// Returns what keeps PowerShell from loading a resource that was listed, as far as files show it, each with the text of its file.
-    pub fn obstacles(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Vec<(Text, Finding)> {
+    pub fn obstacles(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Vec<(Text, ModuleFinding)> {
         let Some(listed) = self.listed_in(adapted) else { return Vec::new() };
         let Some(resource) = listed.resource(type_name.short()) else { return Vec::new() };
         let disk = Disk::new(self.options.user.trust());
@@ -188,7 +189,7 @@ impl PowerShell {
         }
         let folders = listed.module.folder().join("DscResources");
         let own = resource.implementation.parent().unwrap_or(&folders);
-        let keeps = |finding: &Finding| {
+        let keeps = |finding: &ModuleFinding| {
             let counts =
                 finding.severity == Severity::Error || [&codes::MODULE_FILE, &codes::REQUIRED].contains(&finding.code);
             let is_of_class = resource.kind == DefinitionKind::Class && !finding.file.starts_with(&folders);
@@ -197,13 +198,13 @@ impl PowerShell {
         findings.retain(keeps);
         // What cannot be read any more shows no line.
         let text = |file: &Path| Text::decode(&disk.read(file).map_or(Vec::new(), |(bytes, _)| bytes));
-        let with_text = |finding: Finding| (text(&finding.file), finding);
+        let with_text = |finding: ModuleFinding| (text(&finding.file), finding);
         findings.into_iter().map(with_text).collect()
     }
 
     /// Returns why there is no resource of a type that only a module can have: no folder has one of that name. It says which were
     /// looked through.
-    pub fn missing_module(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<String> {
+    pub fn missing_module(&self, inventory: &mut ModuleInventory, wanted: &TypeName) -> Option<String> {
         let (name, _) = wanted.as_str().split_once('/').filter(|(name, _)| !name.contains('.'))?;
         let is_missing = self.modules_of(inventory, Some(name)).is_empty();
         let folders: Vec<String> = self.module_folders().into_iter().map(|(folder, why)| folder + &why).collect();
@@ -222,7 +223,7 @@ impl PowerShell {
     }
 
     /// The modules as they are now, for one piece of work; none is read yet.
-    pub fn search(&self) -> Inventory {
+    pub fn search(&self) -> ModuleInventory {
         self.with_modules(|index, modules| {
             let inventory = index.search(modules);
             for error in &inventory.errors {
@@ -233,18 +234,18 @@ impl PowerShell {
     }
 
     /// The resources of all modules, in the form in which adapters list them; what is wrong with modules goes to the log.
-    pub fn list(&self, inventory: &mut Inventory, adapter: &TypeName) -> Vec<Json> {
+    pub fn list(&self, inventory: &mut ModuleInventory, adapter: &TypeName) -> Vec<Json> {
         self.listed(&self.modules_of(inventory, None), adapter, |_| true)
     }
 
     /// Returns the listed resources of one type: only modules of its name are read.
-    pub fn find(&self, inventory: &mut Inventory, adapter: &TypeName, wanted: &TypeName) -> Vec<Json> {
+    pub fn find(&self, inventory: &mut ModuleInventory, adapter: &TypeName, wanted: &TypeName) -> Vec<Json> {
         let name = wanted.as_str().split_once('/').map_or(wanted.as_str(), |(module, _)| module);
         self.listed(&self.modules_of(inventory, Some(name)), adapter, |resource| same(&resource.name, wanted.short()))
     }
 
     /// The modules, or those of a name; first the one that is a part of this program.
-    fn modules_of(&self, inventory: &mut Inventory, name: Option<&str>) -> Vec<Arc<Module>> {
+    fn modules_of(&self, inventory: &mut ModuleInventory, name: Option<&str>) -> Vec<Arc<Module>> {
         let own = Some(counterparts::module()).filter(|own| name.is_none_or(|name| same(&own.name, name)));
         let found = self.with_modules(|index, modules| inventory.modules(index, modules, name));
         own.map(Arc::new).into_iter().chain(found).collect()
@@ -334,10 +335,10 @@ impl PowerShell {
     }
 
     /// Returns the declaration of a resource that was listed.
-    pub fn declaration(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Declaration> {
+    pub fn declaration(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<ResourceDeclaration> {
         let listed = self.listed_in(adapted)?;
         let resource = Arc::clone(listed.resource(type_name.short())?);
-        Some(Declaration { module: Arc::clone(&listed.module), resource })
+        Some(ResourceDeclaration { module: Arc::clone(&listed.module), resource })
     }
 
     /// Returns the provider of scripts in documents.
@@ -351,7 +352,7 @@ impl PowerShell {
     /// [`Resources::expand`]: stead_core::graph::Resources::expand
     pub fn expand(
         &self,
-        inventory: &mut Inventory,
+        inventory: &mut ModuleInventory,
         manifest: &Manifest,
         properties: &Object,
         sources: &mut Sources,
@@ -400,7 +401,7 @@ fn trace_findings(module: &Module) {
     }
 }
 
-fn in_words(finding: &Finding) -> String {
+fn in_words(finding: &ModuleFinding) -> String {
     let (file, place) = (finding.file.display(), finding.place);
     format!("{file}:{}:{}: {} [{}]", place.line, place.column, finding.message, finding.code)
 }

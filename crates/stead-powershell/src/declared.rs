@@ -8,7 +8,7 @@ use stead_powershell_reader::resource::Resource;
 use stead_powershell_reader::types::{Property, Rule, Type};
 
 /// A resource as its module declares it.
-pub struct Declaration {
+pub struct ResourceDeclaration {
     pub(crate) module: Arc<Module>,
     pub(crate) resource: Arc<Resource>,
 }
@@ -27,7 +27,7 @@ pub struct DeclaredProperty {
     pub values: Vec<String>,
 }
 
-impl Declaration {
+impl ResourceDeclaration {
     /// The `GUID` of the manifest of its module.
     pub fn guid(&self) -> Option<&str> {
         self.module.manifest.as_ref()?.guid.as_deref()

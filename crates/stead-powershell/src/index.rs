@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use stead_host::cache::{CacheError, CacheFile, Part, Parted};
+use stead_host::cache::{CacheError, CacheFile, CachePart, Parted};
 use stead_powershell_reader::manifest::same;
 use stead_powershell_reader::module::{Environment, Files, FoundModule, Module, Modules, Names, Stamped, find};
 use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, User};
@@ -40,7 +40,7 @@ const KEPT: usize = 16;
 
 /// The modules below the directories of a search, each read when it is asked for.
 #[derive(Debug)]
-pub struct Inventory {
+pub struct ModuleInventory {
     /// The directories that were searched, in this order.
     roots: Vec<(PathBuf, Root)>,
     /// The directories of other searches.
@@ -79,7 +79,7 @@ struct KeptModule {
 enum ModuleState {
     Unread,
     /// It was read earlier: the part is a [`Reading`].
-    Kept(Part),
+    Kept(CachePart),
     /// It was read or checked by this search.
     #[serde(skip)]
     Read(Reading),
@@ -119,9 +119,9 @@ impl Index<'_> {
     /// Guarantees: after any change of a file, a directory or a variable that a module was found or read by, that is done
     /// again. The index is private to its user and written all or nothing; a damaged one counts as empty. With
     /// [`Trust::Root`], directories that others than root could change are left out, whatever the index says.
-    pub fn search(&self, modules: &Modules<'_>) -> Inventory {
+    pub fn search(&self, modules: &Modules<'_>) -> ModuleInventory {
         let (index, mut others) = self.load();
-        let mut inventory = Inventory {
+        let mut inventory = ModuleInventory {
             roots: Vec::new(),
             others: BTreeMap::new(),
             index,
@@ -177,7 +177,7 @@ impl Index<'_> {
     }
 }
 
-impl Inventory {
+impl ModuleInventory {
     /// The modules in the order of [`Modules::read`], those of one name where one is given. What was not read before is read,
     /// and kept in the index.
     pub fn modules(&mut self, index: &Index<'_>, modules: &Modules<'_>, name: Option<&str>) -> Vec<Arc<Module>> {
@@ -258,12 +258,12 @@ impl KeptModule {
     /// The state as it is stored; `None` where it cannot be relied on later.
     fn kept(&self, index: Option<&Parted>, now: SystemTime, parts: &mut Vec<u8>) -> Option<ModuleState> {
         let part = match &self.state {
-            ModuleState::Kept(part) => Part::append(parts, |parts| {
+            ModuleState::Kept(part) => CachePart::append(parts, |parts| {
                 parts.extend(index?.part(part)?);
                 Some(())
             }),
             ModuleState::Read(reading) if reading.0.settled(now) => {
-                Part::append(parts, |parts| serde_json::to_writer(parts, reading).ok())
+                CachePart::append(parts, |parts| serde_json::to_writer(parts, reading).ok())
             }
             ModuleState::Unread | ModuleState::Read(_) => None,
         };

@@ -16,11 +16,12 @@ use stead_powershell_reader::schema::json_schema;
 use stead_powershell_reader::types::Type;
 use stead_system::fs::OpenError;
 
-use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
+use crate::convert::{self, Json, Mismatch, Purpose, ValueRefusal, Wire};
 use crate::script;
 use crate::words::{Variables, Words};
 use crate::worker::{
-    Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, StatedScripts, Stream,
+    Call, Deadline, Failed, Lease, Limits, Method, MethodReply, Module, Origin, Pool, Records, StatedScripts, Stream,
+    StreamRecord,
 };
 
 /// Where a resource comes from.
@@ -141,7 +142,7 @@ impl PowerShellProvider {
         }
     }
 
-    fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
+    fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Vec<ValueRefusal>> {
         let Json::Object(stated) = unwrapped(input.expose()) else { return Ok(Vec::new()) };
         convert::properties(&self.resource.properties, &stated, purpose)
     }
@@ -175,7 +176,7 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    fn call(&mut self, method: Method) -> Result<Reply, Failure> {
+    fn call(&mut self, method: Method) -> Result<MethodReply, Failure> {
         let call = Call {
             kind: self.provider.resource.kind,
             module: Module { path: &self.provider.source.module, stamp: &self.stamp },
@@ -187,7 +188,7 @@ impl Opened<'_> {
             root: &self.root,
         };
         let (trace, secrets) = (&self.cx.trace, &self.secrets);
-        let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));
+        let mut forward = |record: StreamRecord| trace(level(record.stream), &secrets.scrub(&record.message));
         self.lease.call(&call, &self.limits, &mut forward).map_err(|failed| failure(&failed, secrets))
     }
 
@@ -329,8 +330,8 @@ fn object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Json {
     Json::Object(members.map(|(name, value)| (name.clone(), unwrapped(value))).collect())
 }
 
-fn invalid(refusals: &[Refusal], secrets: &Secrets) -> Failure {
-    let text = |refusal: &Refusal| format!("{} [{}]", secrets.scrub(&refusal.to_string()), refusal.code.id);
+fn invalid(refusals: &[ValueRefusal], secrets: &Secrets) -> Failure {
+    let text = |refusal: &ValueRefusal| format!("{} [{}]", secrets.scrub(&refusal.to_string()), refusal.code.id);
     let messages: Vec<String> = refusals.iter().map(text).collect();
     let property = refusals.first().map(|refusal| refusal.pointer.clone());
     Failure { property, ..Failure::new(FailureKind::Invalid, messages.join("; ")) }
@@ -346,7 +347,7 @@ fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
 }
 
 /// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.
-fn error_id(refusal: &Refusal, kind: DefinitionKind, method: Method) -> Option<String> {
+fn error_id(refusal: &ValueRefusal, kind: DefinitionKind, method: Method) -> Option<String> {
     let is_class = kind == DefinitionKind::Class;
     let is_within = refusal.pointer.matches('/').count() > 1;
     let name = match refusal.mismatch {

@@ -13,14 +13,14 @@ use stead_core::manifest::{Manifest, parse_listed};
 use stead_core::text::Sources;
 use stead_core::value::Value;
 use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
-use stead_powershell::index::Inventory;
+use stead_powershell::index::ModuleInventory;
 use stead_system::fs::User;
 use stead_system::process::Environment;
 
 /// The resources of modules, as one piece of work sees them.
 struct Installed {
     powershell: PowerShell,
-    inventory: Inventory,
+    inventory: ModuleInventory,
 }
 
 impl Installed {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
+use stead_powershell::convert::{Json, Purpose, ValueRefusal, Wire, properties};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_powershell_reader::types::{Property, Rule};
@@ -51,7 +51,7 @@ fn assigned((name, wire): &(String, Wire)) -> String {
     format!("{name}: {}\n", serde_json::to_string(wire).unwrap())
 }
 
-fn refused(refusal: &Refusal) -> String {
+fn refused(refusal: &ValueRefusal) -> String {
     format!("{} {refusal}\n", refusal.code.id)
 }
 

@@ -15,8 +15,8 @@ use stead_host::provider::{Context, Plain, Provider as _};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::worker::{
-    Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, PowerShellError, Record, Records, Reply, Settings,
-    Stream,
+    Call, Deadline, Failed, Limits, Method, MethodReply, Module, Pool, PowerShellError, Records, Settings, Stream,
+    StreamRecord, WorkerError,
 };
 use stead_powershell_reader::resource::{DefinitionKind, Methods, Resource};
 use stead_powershell_reader::text::LineColumn;
@@ -70,7 +70,7 @@ impl Bench {
         path
     }
 
-    fn call(&self, module: &Path, method: Method, how: &str) -> (Result<Reply, Failed>, Vec<Record>) {
+    fn call(&self, module: &Path, method: Method, how: &str) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
         self.call_with(module, method, how, Records::Information)
     }
 
@@ -80,7 +80,7 @@ impl Bench {
         method: Method,
         how: &str,
         records: Records,
-    ) -> (Result<Reply, Failed>, Vec<Record>) {
+    ) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
         self.call_of(module, method, Wire::String(how.to_owned()), records)
     }
 
@@ -90,7 +90,7 @@ impl Bench {
         method: Method,
         how: Wire,
         records: Records,
-    ) -> (Result<Reply, Failed>, Vec<Record>) {
+    ) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
         self.call_at(module, method, how, records, [Path::new("/"); 2])
     }
 
@@ -102,7 +102,7 @@ impl Bench {
         how: Wire,
         records: Records,
         [directory, root]: [&Path; 2],
-    ) -> (Result<Reply, Failed>, Vec<Record>) {
+    ) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
         let is_class = module.extension().is_some_and(|extension| extension == "psd1");
         let properties = [("Name", Wire::String("n".to_owned())), ("How", how)];
         let properties = properties.map(|(name, value)| (name.to_owned(), value));
@@ -134,15 +134,15 @@ impl Bench {
     }
 }
 
-fn error(reply: Result<Reply, Failed>) -> PowerShellError {
+fn error(reply: Result<MethodReply, Failed>) -> PowerShellError {
     match reply {
-        Err(Failed::Call(CallError::PowerShell(error))) => *error,
+        Err(Failed::Call(WorkerError::PowerShell(error))) => *error,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it did not fail"),
     }
 }
 
-fn texts(records: &[Record], stream: Stream) -> Vec<&str> {
+fn texts(records: &[StreamRecord], stream: Stream) -> Vec<&str> {
     records.iter().filter(|record| record.stream == stream).map(|record| record.message.as_str()).collect()
 }
 

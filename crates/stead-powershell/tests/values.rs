@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
+use stead_powershell::convert::{Json, Path, ValueRefusal, Wire, convert, property_value};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_powershell_reader::types::Rule;
@@ -193,7 +193,7 @@ class NoDefault { [string] $Name; NoDefault([string] $name) { $this.Name = $name
 ";
 
 /// Returns the class of a refusal: the kind of JSON, and why.
-fn class(refusal: &Refusal, json: &str) -> String {
+fn class(refusal: &ValueRefusal, json: &str) -> String {
     let kind = match json.as_bytes().first() {
         Some(b'[') => "array",
         Some(b'{') => "object",

@@ -28,7 +28,8 @@ use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::worker::{
-    Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Records, Reply, Settings, Stream,
+    Call, Deadline, Failed, Limits, Method, MethodReply, Module, Pool, Records, Settings, Stream, StreamRecord,
+    WorkerError,
 };
 use stead_powershell_reader::resource::{DefinitionKind, Methods, Resource};
 use stead_powershell_reader::text::LineColumn;
@@ -112,7 +113,7 @@ fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
     }
 }
 
-fn carry_out(pool: &Pool, call: &Call<'_>) -> (Result<Reply, Failed>, Vec<Record>) {
+fn carry_out(pool: &Pool, call: &Call<'_>) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
     let mut records = Vec::new();
     let reply = pool.call(call, &limits(&Cancel::default()), &mut |record| records.push(record));
     (reply, records)
@@ -206,7 +207,7 @@ fn every_call_ends_once_with_its_own_answer() {
             let reply = pool.call(&call_of("Raw", &properties), &limits, &mut |_| {});
             let found = match reply.and_then(|reply| Ok(reply.verdict()?)) {
                 Ok(verdict) => verdict.to_string(),
-                Err(Failed::Call(CallError::Verdict(_))) => "verdict".to_owned(),
+                Err(Failed::Call(WorkerError::Verdict(_))) => "verdict".to_owned(),
                 Err(failed) => format!("{:?}", failed.kind()).to_lowercase(),
             };
             assert_eq!(found, expected, "{sent} in pieces of {split}");
@@ -506,7 +507,12 @@ fn recorded(folder: &str, test: &str) -> Option<Vec<Json>> {
     Some(cases.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-fn replay(pool: &Pool, case: &Json, method: Method, kind: DefinitionKind) -> (Result<Reply, Failed>, Vec<Record>) {
+fn replay(
+    pool: &Pool,
+    case: &Json,
+    method: Method,
+    kind: DefinitionKind,
+) -> (Result<MethodReply, Failed>, Vec<StreamRecord>) {
     let properties = [("case".to_owned(), Wire::String(case.to_string()))];
     let mut records = Vec::new();
     let cancel = Cancel::default();
@@ -552,7 +558,7 @@ fn recorded_failures_are_failures() {
                 );
                 successes += 1;
             }
-            Err(Failed::Call(CallError::Verdict(_) | CallError::State(_) | CallError::States(_))) if !failed => {
+            Err(Failed::Call(WorkerError::Verdict(_) | WorkerError::State(_) | WorkerError::States(_))) if !failed => {
                 strict.push(name);
             }
             Err(other) => {

@@ -15,7 +15,7 @@ pub(crate) enum DataType {
     Pattern(String),
     Enum {
         values: Vec<String>,
-        case: Case,
+        case: LetterCase,
     },
     /// An enum of words that need no quotes.
     Words(&'static [&'static str]),
@@ -32,7 +32,7 @@ pub(crate) enum DataType {
 
 /// The rule by which upper and lower case of texts are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Case {
+pub enum LetterCase {
     /// `A` and `a` are different.
     #[default]
     Sensitive,
@@ -166,7 +166,7 @@ impl fmt::Display for DataType {
             Self::Pattern(pattern) => write!(f, "Pattern[/{pattern}/]"),
             Self::Enum { values, case } => {
                 let quoted: Vec<_> = values.iter().map(|value| quoted(value)).collect();
-                let end = if *case == Case::Insensitive { ", true" } else { "" };
+                let end = if *case == LetterCase::Insensitive { ", true" } else { "" };
                 write!(f, "Enum[{}{end}]", quoted.join(", "))
             }
             Self::Words(words) => write!(f, "Enum[{}]", words.join(", ")),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn puppet_reads_a_string_as_what_was_written() {
         let texts: Vec<_> = tests::texts().into_iter().filter(|text| !text.is_empty()).collect();
-        let types = texts.iter().map(|text| DataType::Enum { values: vec![text.clone()], case: Case::Sensitive });
+        let types = texts.iter().map(|text| DataType::Enum { values: vec![text.clone()], case: LetterCase::Sensitive });
         let literals: Vec<_> = types.map(|data_type| ruby::string(&data_type.to_string())).collect();
         let program = format!(
             "require 'puppet'\n[\n{},\n].each do |type|\n  \

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use semver::Version;
 use serde_json::{Map, Value as Json, json};
 
-use crate::input::{Dialect, Listing, ModuleOptions};
+use crate::input::{Dialect, ListingWay, ModuleOptions};
 use crate::resource_type::ResourceType;
 use crate::version::Compatible;
 use crate::{example, text};
@@ -191,7 +191,7 @@ fn write_usage(readme: &mut String, types: &[ResourceType<'_>], options: &Module
     if types.len() > SHOWN {
         readme.push_str("There is an example of each type in [examples](examples).\n\n");
     }
-    if let Some(each) = types.iter().find(|each| each.resource.listing == Listing::Supported) {
+    if let Some(each) = types.iter().find(|each| each.resource.listing == ListingWay::Supported) {
         let _ = write!(
             readme,
             "`puppet resource {name}` lists what is there; `resources {{ '{name}': purge => true }}` removes what no\n\

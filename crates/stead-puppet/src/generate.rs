@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
-use crate::Files;
+use crate::GeneratedFiles;
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
 use crate::name::{self, AttributeNames};
 use crate::resource_type::{ResourceType, class_name};
@@ -46,7 +46,7 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Module {
     /// Its files.
-    pub files: Files,
+    pub files: GeneratedFiles,
     /// The things that a user may not expect.
     pub warnings: Vec<Warning>,
 }

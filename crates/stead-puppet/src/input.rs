@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use semver::Version;
 use serde_json::{Map, Value as Json};
 
-use crate::data_type::Case;
+use crate::data_type::LetterCase;
 use crate::translate::{PlainSecrets, Timestamps};
 use crate::version::ModuleVersion;
 
@@ -24,11 +24,11 @@ pub struct ResourceToGenerate {
     /// nothing to the engine.
     pub keys: Vec<String>,
     /// The rule by which texts of its enums are the same in upper and lower case.
-    pub case: Case,
+    pub case: LetterCase,
     /// Where values are secret although the schema does not say so: `/credential/password`, `*` for every element.
     pub secrets: BTreeSet<String>,
     /// The way its instances are listed, if they can be.
-    pub listing: Listing,
+    pub listing: ListingWay,
     /// Instances for the documentation. Without one, an example is made up from the schema.
     pub examples: Vec<Example>,
 }
@@ -42,9 +42,9 @@ impl ResourceToGenerate {
             schema,
             description: None,
             keys: Vec::new(),
-            case: Case::default(),
+            case: LetterCase::default(),
             secrets: BTreeSet::new(),
-            listing: Listing::default(),
+            listing: ListingWay::default(),
             examples: Vec::new(),
         }
     }
@@ -52,7 +52,7 @@ impl ResourceToGenerate {
 
 /// The way instances of a resource are listed, if they can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Listing {
+pub enum ListingWay {
     /// `puppet resource` and purging need the title of an instance.
     #[default]
     Unsupported,

@@ -22,12 +22,12 @@ mod translate;
 mod type_file;
 mod version;
 
-pub use data_type::Case;
+pub use data_type::LetterCase;
 pub use generate::{Error, Module, Warning, generate};
-pub use input::{Dialect, Example, Listing, ModuleOptions, ResourceToGenerate};
+pub use input::{Dialect, Example, ListingWay, ModuleOptions, ResourceToGenerate};
 pub use stale::{StaleFile, Staleness, TYPE_FOLDERS, stale_files};
 pub use translate::{PlainSecrets, Timestamps};
 pub use version::ModuleVersion;
 
 /// The files of a module: their paths, with `/`, and their content.
-pub type Files = BTreeMap<String, Vec<u8>>;
+pub type GeneratedFiles = BTreeMap<String, Vec<u8>>;

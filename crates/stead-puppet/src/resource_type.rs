@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use crate::data_type::{Bounds, Case, DataType, Member, Presence, quoted};
+use crate::data_type::{Bounds, DataType, LetterCase, Member, Presence, quoted};
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
 use crate::members::{MemberNames, rename_members};
 use crate::name::{self, AttributeNames};
@@ -220,7 +220,8 @@ impl<'r> Builder<'r> {
         let is_run_as = |name: &str| name.eq_ignore_ascii_case(RUN_AS);
         let mut attributes: Vec<Attribute> = others.map(|name| self.attribute(name, None, names)).collect();
         // Types of Puppet.Dsc have it, whatever the resource is.
-        let lacks_it = !self.properties.keys().any(|name| is_run_as(name)) && self.resource.case == Case::Insensitive;
+        let lacks_it =
+            !self.properties.keys().any(|name| is_run_as(name)) && self.resource.case == LetterCase::Insensitive;
         if lacks_it && self.options.dialect == Dialect::DscCompatible {
             attributes.push(self.run_as());
         }
@@ -253,7 +254,7 @@ impl<'r> Builder<'r> {
             () if has("readOnly") => Behaviour::ReadOnly,
             () if property.eq_ignore_ascii_case(RUN_AS) => Behaviour::Parameter,
             () if is_parameter && self.options.dialect == Dialect::DscCompatible => Behaviour::Parameter,
-            () if is_secret && self.resource.case == Case::Insensitive => Behaviour::Property,
+            () if is_secret && self.resource.case == LetterCase::Insensitive => Behaviour::Property,
             () if has("writeOnly") => Behaviour::Parameter,
             () => Behaviour::Property,
         }
@@ -337,7 +338,7 @@ impl<'r> Builder<'r> {
         let timeout = Attribute::new(name, seconds, TIMEOUT, Behaviour::Parameter);
         let mut verify = Attribute::new("stead_verify", DataType::Boolean, VERIFY, Behaviour::Parameter);
         // Each call of a resource of PowerShell counts.
-        verify.default = Some(Literal::Boolean(self.resource.case == Case::Sensitive));
+        verify.default = Some(Literal::Boolean(self.resource.case == LetterCase::Sensitive));
         [mode, timeout, verify]
     }
 }
@@ -387,7 +388,7 @@ fn title() -> Attribute {
 /// The attribute that modules of Puppet.Dsc have for it.
 fn dsc_ensure(existence: &Existence<'_>, desc: &str) -> Attribute {
     let values = vec!["Present".to_owned(), "Absent".to_owned()];
-    let data_type = DataType::Enum { values, case: Case::Insensitive }.optional();
+    let data_type = DataType::Enum { values, case: LetterCase::Insensitive }.optional();
     let mut attribute = Attribute::new("dsc_ensure", data_type, desc, Behaviour::Property);
     attribute.property = Some(existence.property.to_owned());
     attribute.values = existence.values("Present", "Absent");

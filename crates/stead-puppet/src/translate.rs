@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-use crate::data_type::{Bounds, Case, DataType, Member, Presence};
+use crate::data_type::{Bounds, DataType, LetterCase, Member, Presence};
 use crate::pattern;
 
 /// How deep schemas may be nested, references followed.
@@ -43,7 +43,7 @@ pub enum PlainSecrets {
 /// The options that decide the type of a schema besides the schema.
 pub(crate) struct Translator<'s> {
     pub(crate) root: &'s Json,
-    pub(crate) case: Case,
+    pub(crate) case: LetterCase,
     pub(crate) timestamps: Timestamps,
     pub(crate) plain_secrets: PlainSecrets,
     /// Where secrets are in an instance: `/credential/password`, with `*` for every element.
@@ -200,8 +200,8 @@ impl<'s> Translator<'s> {
 
     fn is_same(&self, one: &str, other: &str) -> bool {
         match self.case {
-            Case::Sensitive => one == other,
-            Case::Insensitive => one.to_lowercase() == other.to_lowercase(),
+            LetterCase::Sensitive => one == other,
+            LetterCase::Insensitive => one.to_lowercase() == other.to_lowercase(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::data_type::Case;
+use crate::data_type::LetterCase;
 use crate::resource_type::{Attribute, Behaviour, ResourceType};
 use crate::ruby::{self, Literal};
 
@@ -27,7 +27,7 @@ fn definition(of: &ResourceType<'_>) -> Vec<(String, Literal)> {
         stead.push(("version", Literal::text(format!("={}", of.resource.version))));
     }
     stead.push(("digest", Literal::text(&of.digest)));
-    if of.resource.case == Case::Insensitive {
+    if of.resource.case == LetterCase::Insensitive {
         stead.push(("powershell", Literal::Boolean(true)));
     }
     let mut definition = vec![

@@ -14,7 +14,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value as Json, json};
-use stead_puppet::{Dialect, Files, Module, ModuleOptions, ResourceToGenerate, Staleness, generate, stale_files};
+use stead_puppet::{
+    Dialect, GeneratedFiles, Module, ModuleOptions, ResourceToGenerate, Staleness, generate, stale_files,
+};
 use stead_testkit::{Case, repository, skip};
 
 /// Returns whether a program is there; where it is not, the test is reported as skipped.
@@ -69,7 +71,7 @@ fn all_in_one(dialect: Dialect) -> Module {
     generate(&resources, &support::options(&options)).unwrap()
 }
 
-fn write(files: &Files, folder: &Path) {
+fn write(files: &GeneratedFiles, folder: &Path) {
     for (path, content) in files {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -387,9 +389,9 @@ fn rspec_puppet_knows_the_types() {
 }
 
 /// Returns the files that a provider needs to be loaded.
-fn support_module() -> Files {
+fn support_module() -> GeneratedFiles {
     let base = "class Puppet::Provider::SteadBase\n  def self.manages(_name); end\nend\n";
-    Files::from([("lib/puppet/provider/stead_base/stead_base.rb".to_owned(), base.into())])
+    GeneratedFiles::from([("lib/puppet/provider/stead_base/stead_base.rb".to_owned(), base.into())])
 }
 
 #[test]

@@ -11,7 +11,7 @@ use stead_core::claims::{Provision, Ties};
 use stead_host::command::scripts::run_by;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{OpenError, SystemPath, Trust, judge};
-use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
+use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, RefusedProgram};
 
 /// What a document says of a program.
 pub(crate) struct Invocation {
@@ -156,7 +156,7 @@ impl Invocation {
             // One that is not there, or cannot be looked at, fails by itself.
             if let Err(refused @ OpenError::Untrusted(_)) = judge(&path, trust) {
                 let what = format!("'{script}' among the arguments of '{}'", self.program);
-                return Err(not_used(&what, &Refused::from(refused)));
+                return Err(not_used(&what, &RefusedProgram::from(refused)));
             }
         }
         Ok(())
@@ -164,11 +164,11 @@ impl Invocation {
 }
 
 /// That a program is not run as root. An earlier instance may give it to root.
-fn not_run(program: &str, refused: &Refused) -> Presumed {
+fn not_run(program: &str, refused: &RefusedProgram) -> Presumed {
     not_used(&format!("the program '{program}'"), refused)
 }
 
-fn not_used(what: &str, refused: &Refused) -> Presumed {
+fn not_used(what: &str, refused: &RefusedProgram) -> Presumed {
     let message = format!("{what} {}", refused.reason());
     Presumed { failure: Failure::new(refused.kind(), message), paths: vec![refused.path().to_owned()] }
 }

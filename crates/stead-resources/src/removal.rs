@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Entries, Item, ItemKind};
-use stead_system::fs::{self, AsHandle, Coverage, FsError, Handle, How, Kind, Patience, Place};
+use stead_system::fs::{self, AsHandle, Coverage, FileKind, FsError, Handle, How, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
 ///
@@ -15,10 +15,10 @@ use stead_system::fs::{self, AsHandle, Coverage, FsError, Handle, How, Kind, Pat
 pub(crate) fn item(place: &Place, shown: String, patience: &Patience) -> Result<Option<Item>, Failure> {
     let Some(status) = place.status()? else { return Ok(None) };
     let kind = match status.kind {
-        Kind::Symlink => ItemKind::Symlink { target: target(place) },
-        Kind::File => ItemKind::File { size: status.size },
-        Kind::Directory => ItemKind::Directory(entries(place, patience)?),
-        Kind::Special => ItemKind::Special,
+        FileKind::Symlink => ItemKind::Symlink { target: target(place) },
+        FileKind::File => ItemKind::File { size: status.size },
+        FileKind::Directory => ItemKind::Directory(entries(place, patience)?),
+        FileKind::Special => ItemKind::Special,
     };
     Ok(Some(Item { path: shown, kind }))
 }
@@ -85,18 +85,18 @@ impl Walk<'_> {
     fn note(
         &mut self,
         directory: &Handle,
-        entries: BTreeMap<OsString, Kind>,
+        entries: BTreeMap<OsString, FileKind>,
         below: &Path,
         depth: usize,
     ) -> Result<(), FsError> {
         self.room -= entries.len();
         for (name, kind) in entries {
             let path = below.join(&name);
-            let end = if kind == Kind::Directory { "/" } else { "" };
+            let end = if kind == FileKind::Directory { "/" } else { "" };
             self.found.push(format!("{}{end}", path.display()));
             match (kind, depth) {
-                (Kind::Directory, 0) => self.found.mark_incomplete(),
-                (Kind::Directory, depth) => self.descend(directory, &name, &path, depth - 1)?,
+                (FileKind::Directory, 0) => self.found.mark_incomplete(),
+                (FileKind::Directory, depth) => self.descend(directory, &name, &path, depth - 1)?,
                 _ => {}
             }
         }

@@ -25,7 +25,7 @@ use stead_core::diag::Severity;
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::schema::{Reason, Schema};
-use stead_host::check::{Depth, Subject, check};
+use stead_host::check::{CheckedResource, Depth, check};
 use stead_host::provider::Plain;
 use stead_resources::{BuiltIn, builtins};
 use support::World;
@@ -141,8 +141,11 @@ fn each_keeps_to_what_is_expected_of_resources() {
     for built_in in carried_out() {
         let name = built_in.manifest.type_name.as_str();
         let world = World::system();
-        let subject =
-            Subject { manifest: &built_in.manifest, provider: &*built_in.provider, schema: Some(built_in.schema()) };
+        let subject = CheckedResource {
+            manifest: &built_in.manifest,
+            provider: &*built_in.provider,
+            schema: Some(built_in.schema()),
+        };
         let findings = check(subject, &world.context_for(name), &example(name), Depth::Set);
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         // It is for what runs by every set.

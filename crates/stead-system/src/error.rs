@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, FailureKind};
 
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// File work that could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +37,9 @@ pub enum FsError {
         /// Where.
         path: PathBuf,
         /// The kind of node that exists.
-        found: Kind,
+        found: FileKind,
         /// The kind that it should be.
-        wanted: Kind,
+        wanted: FileKind,
     },
     /// There is more than is read.
     #[error("'{}' has more than {}", path.display(), amount(*max))]
@@ -105,7 +105,7 @@ impl From<FsError> for Failure {
             FsError::System { source, .. } | FsError::Flush { source, .. } => format!("{error}: {}", reason(source)),
             FsError::UntrustedLink { .. } => format!("{error}. Name the path that it leads to"),
             FsError::KeepsChanging(_) => format!("{error}. Stop that program, or let it alone manage the file"),
-            FsError::WrongKind { found: Kind::Symlink, wanted: Kind::File, .. } => {
+            FsError::WrongKind { found: FileKind::Symlink, wanted: FileKind::File, .. } => {
                 format!("{error}. Name the path that it leads to")
             }
             FsError::LeavesRoot(_) => format!("{error}. Make the link relative, to a place below the root"),

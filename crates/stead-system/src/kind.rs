@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The kind of node that a name leads to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file
     File,
     /// A directory
@@ -16,7 +16,7 @@ pub enum Kind {
     Special,
 }
 
-impl Kind {
+impl FileKind {
     /// The word that messages use.
     pub fn word(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stead_system::Cancel;
-use stead_system::process::{ConversationError, Environment, Executable, Exit, Heard, Program, Session};
+use stead_system::process::{ConversationError, Environment, Executable, Exit, Heard, Program, ProgramSession};
 use stead_system::socket::Listener;
 
 const SOON: Duration = Duration::from_mins(1);
@@ -35,7 +35,7 @@ fn a_process_that_does_not_belong_to_the_program_is_turned_away() {
         }
         ControlFlow::Continue(())
     };
-    let session = Session::start(&program, &listener, 1 << 10, SOON, &Cancel::default(), &mut hear);
+    let session = ProgramSession::start(&program, &listener, 1 << 10, SOON, &Cancel::default(), &mut hear);
     assert!(matches!(session, Err(ConversationError::Ended(Some(Exit::Code(3))))));
     assert_eq!(printed, b"printed\n");
     drop(stranger);

@@ -15,7 +15,7 @@ use stead_core::text::{self, Limits, Node, Source};
 use stead_core::value::{Sensitive, Value};
 use stead_system::Cancel;
 use stead_system::fs::{Trust, User, is_endless, open_followed};
-use stead_system::terminal::{Hidden, Input, wait_for_input};
+use stead_system::terminal::{Hidden, TerminalInput, wait_for_input};
 
 use crate::request::{Given, Origin};
 use crate::terminal::complain_text;
@@ -280,8 +280,8 @@ pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
             break false;
         }
         match wait_for_input(&stdin, CANCEL_POLL) {
-            Input::Nothing => {}
-            found => break found == Input::Ready,
+            TerminalInput::Nothing => {}
+            found => break found == TerminalInput::Ready,
         }
     };
     let mut line = String::new();

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use stead_engine::{Host, HostOptions, PowerShellSearch};
 use stead_host::catalog::{Search, SearchEnvironment};
-use stead_host::settings::{self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceLevel, UnusableFile};
+use stead_host::settings::{
+    self, Ignore, Layers, Settings, SettingsFiles, SettingsPlace, Stated, TraceLevel, UnusableFile,
+};
 use stead_powershell::adapter::PowerShellOptions;
 use stead_powershell_reader::module::module_path;
 use stead_system::fs::User;
@@ -50,7 +52,7 @@ impl ProcessEnv {
         let mut warnings = Vec::new();
         let (layers, unusable) = layers(directory, ignore(asked), &mut warnings);
         let settings = settings::resolve(&layers, &stated(asked, &mut warnings));
-        let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
+        let is_policy = |file: &&UnusableFile| file.place == SettingsPlace::Policy;
         let ignored = unusable.iter().filter(|file| !is_policy(file));
         warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
         let search = search(&settings, directory, asked.as_dsc);

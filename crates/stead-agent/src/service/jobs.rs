@@ -13,7 +13,7 @@ use stead_core::event::Event;
 use stead_core::run::Owed;
 use stead_engine::error_chain;
 use stead_system::Cancel;
-use stead_system::watch::{Drift, Watch, Watched};
+use stead_system::watch::{Drift, WatchOutcome, Watched};
 
 use super::running::Running;
 use super::upkeep::Why;
@@ -65,7 +65,7 @@ impl Agent {
     /// Watches what the instances of the current document manage.
     fn watch(&self, inner: &mut Inner, watched: &[Watched]) {
         if let Some(watcher) = &self.watcher {
-            let Watch { unwatched, newly } = watcher.watch(watched);
+            let WatchOutcome { unwatched, newly } = watcher.watch(watched);
             (inner.unwatched, inner.looked_after) = (unwatched, watched.len());
             // Something may have changed between the look at it and now.
             inner.drifted.extend(newly);

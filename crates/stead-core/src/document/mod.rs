@@ -194,7 +194,7 @@ impl Instance {
 #[derive(Clone, Debug, Default)]
 pub struct Directives {
     /// `resourceDiscovery`
-    pub discovery: Option<Spanned<Discovery>>,
+    pub discovery: Option<Spanned<DiscoveryTime>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
     /// `configurationMode`: what an agent does with the document
@@ -270,7 +270,7 @@ impl ConfigurationMode {
 
 /// When resources are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Discovery {
+pub enum DiscoveryTime {
     /// Once, before anything runs.
     PreDeployment,
     /// Again before an instance whose type is not known yet.

@@ -4,7 +4,7 @@ use super::apart::keep_apart;
 use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
-    ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
+    ConfigurationMode, Copy, Directives, DiscoveryTime, Document, Exclusive, Instance, InstanceDirectives, Meaning,
     Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, winget,
 };
 use crate::bundle;
@@ -123,8 +123,8 @@ const CONTEXTS: &[(&str, SecurityContext)] = &[
     ("restricted", SecurityContext::Restricted),
 ];
 
-const DISCOVERIES: &[(&str, Discovery)] =
-    &[("preDeployment", Discovery::PreDeployment), ("duringDeployment", Discovery::DuringDeployment)];
+const DISCOVERIES: &[(&str, DiscoveryTime)] =
+    &[("preDeployment", DiscoveryTime::PreDeployment), ("duringDeployment", DiscoveryTime::DuringDeployment)];
 
 const REMOVED: &[(&str, Removed)] =
     &[("report", Removed::Report), ("remove", Removed::Remove), ("keep", Removed::Keep)];

@@ -25,7 +25,7 @@ pub use builtins::{NAMESPACE, functions};
 pub(crate) use check::kinds_of;
 pub(crate) use evaluate::fits;
 pub use placed::{Placed, expressions};
-pub use sealed::{OpenError, open};
+pub use sealed::{UnsealError, open};
 pub use user::{Named, UserFunction};
 
 use crate::budget::Budget;

@@ -23,7 +23,7 @@ use crate::value::{Closure, Function, Key, Recipe, SealedStep, Value};
 ///
 /// Guarantees: it contains no plaintext, whatever the functions found wrong with it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum UnsealError {
     /// The vault did not give a secret.
     #[error("the secret '{}' cannot be opened: {reason}", name.0)]
     Unavailable {
@@ -68,24 +68,24 @@ pub enum OpenError {
 /// // Only a host that has the plaintext can open it.
 /// let opened = open(&credentials, &|_: &SecretName| Ok(Value::from("hunter2")))?;
 /// assert_eq!(opened, Value::from("user:hunter2"));
-/// # Ok::<(), stead_core::expr::OpenError>(())
+/// # Ok::<(), stead_core::expr::UnsealError>(())
 /// ```
-pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, OpenError>) -> Result<Value, OpenError> {
+pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, UnsealError>) -> Result<Value, UnsealError> {
     Opener { secret, budget: Budget::new(Budget::EVALUATION) }.value(value)
 }
 
 struct Opener<'o> {
-    secret: &'o dyn Fn(&SecretName) -> Result<Value, OpenError>,
+    secret: &'o dyn Fn(&SecretName) -> Result<Value, UnsealError>,
     budget: Budget,
 }
 
-fn refused(function: &'static str) -> OpenError {
-    OpenError::Refused { function }
+fn refused(function: &'static str) -> UnsealError {
+    UnsealError::Refused { function }
 }
 
 impl Opener<'_> {
-    fn value(&mut self, value: &Value) -> Result<Value, OpenError> {
-        self.budget.work(shallow(value)).map_err(|_| OpenError::TooLarge)?;
+    fn value(&mut self, value: &Value) -> Result<Value, UnsealError> {
+        self.budget.work(shallow(value)).map_err(|_| UnsealError::TooLarge)?;
         Ok(match value {
             Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?),
             Value::Object(members) => {
@@ -100,10 +100,10 @@ impl Opener<'_> {
         })
     }
 
-    fn step(&mut self, step: &SealedStep) -> Result<Value, OpenError> {
+    fn step(&mut self, step: &SealedStep) -> Result<Value, UnsealError> {
         match step {
             SealedStep::Apply { function, arguments } => {
-                let unknown = || OpenError::UnknownFunction { function: function.to_string() };
+                let unknown = || UnsealError::UnknownFunction { function: function.to_string() };
                 let builtin = find(function).ok_or_else(unknown)?;
                 match builtin.run {
                     Run::Lazily(lazy) => self.lazy(lazy, builtin, arguments),
@@ -136,22 +136,22 @@ impl Opener<'_> {
         }
     }
 
-    fn strict(&mut self, builtin: &'static Builtin, arguments: &[Value]) -> Result<Value, OpenError> {
+    fn strict(&mut self, builtin: &'static Builtin, arguments: &[Value]) -> Result<Value, UnsealError> {
         let opened: Vec<Value> = arguments.iter().map(|argument| self.value(argument)).collect::<Result<_, _>>()?;
         let mut positions = opened.iter().enumerate();
         positions
             .try_for_each(|(position, value)| builtin.check(position, value))
             .map_err(|_| refused(builtin.name))?;
         let result = builtin.compute(opened).and_then(Result::ok).ok_or_else(|| refused(builtin.name))?;
-        self.budget.work(shallow(&result)).map_err(|_| OpenError::TooLarge)?;
+        self.budget.work(shallow(&result)).map_err(|_| UnsealError::TooLarge)?;
         Ok(result)
     }
 
-    fn truth(&mut self, value: &Value, function: &'static str) -> Result<bool, OpenError> {
+    fn truth(&mut self, value: &Value, function: &'static str) -> Result<bool, UnsealError> {
         self.value(value)?.as_bool().ok_or_else(|| refused(function))
     }
 
-    fn lazy(&mut self, lazy: Lazy, builtin: &'static Builtin, arguments: &[Value]) -> Result<Value, OpenError> {
+    fn lazy(&mut self, lazy: Lazy, builtin: &'static Builtin, arguments: &[Value]) -> Result<Value, UnsealError> {
         match (lazy, arguments) {
             (Lazy::If, [condition, then, otherwise]) => {
                 let chosen = if self.truth(condition, builtin.name)? { then } else { otherwise };
@@ -179,7 +179,7 @@ impl Opener<'_> {
         }
     }
 
-    fn each(&mut self, array: &Value, closure: &Closure) -> Result<Value, OpenError> {
+    fn each(&mut self, array: &Value, closure: &Closure) -> Result<Value, UnsealError> {
         let expression = Expression::parse(&closure.source).map_err(|fault| unreadable(&fault, closure))?;
         let function =
             if let ExpressionForm::Call { builtin, .. } = &expression.root.kind { builtin.name } else { "expression" };
@@ -194,21 +194,21 @@ impl Opener<'_> {
         let computed = evaluator.value(&expression.root);
         self.budget = evaluator.into_budget();
         let computed = computed.map_err(|stop| match stop {
-            Stop::Fault(fault) if fault.code == &codes::LIMIT => OpenError::TooLarge,
+            Stop::Fault(fault) if fault.code == &codes::LIMIT => UnsealError::TooLarge,
             _ => refused(function),
         })?;
         // What the lambda captured may be sealed as well.
         if computed.depth() > 2 * MAX_NESTING {
-            return Err(OpenError::TooLarge);
+            return Err(UnsealError::TooLarge);
         }
         self.value(&computed)
     }
 }
 
 /// The text of a closure was checked when it was written: only another version can fail to read it.
-fn unreadable(fault: &super::Fault, closure: &Closure) -> OpenError {
+fn unreadable(fault: &super::Fault, closure: &Closure) -> UnsealError {
     let function = closure.source.get(fault.at.clone()).unwrap_or_default();
-    OpenError::UnknownFunction { function: function.split('(').next().unwrap_or_default().to_owned() }
+    UnsealError::UnknownFunction { function: function.split('(').next().unwrap_or_default().to_owned() }
 }
 
 /// The environment of a closure: the functions that it carries along.

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Graph;
 use crate::digest::hex;
-use crate::document::Discovery;
+use crate::document::DiscoveryTime;
 use crate::text::Sources;
 
 impl Graph {
@@ -41,6 +41,6 @@ impl Graph {
     /// Returns whether resources are searched for before anything runs, and never again.
     fn finds_resources_before(&self) -> bool {
         let discovery = self.scopes.first().and_then(|scope| scope.document.directives.discovery.as_ref());
-        discovery.is_none_or(|discovery| discovery.value == Discovery::PreDeployment)
+        discovery.is_none_or(|discovery| discovery.value == DiscoveryTime::PreDeployment)
     }
 }

@@ -31,7 +31,7 @@ use crate::document::{DataType, Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
-use crate::manifest::{Manifest, NotFound};
+use crate::manifest::{Manifest, NotChosen};
 use crate::parameters::Supplied;
 use crate::text::Sources;
 use crate::value::{Object, Seal, Value};
@@ -239,13 +239,13 @@ pub enum Role {
         /// The scope of the nested instances.
         inner: ScopeId,
         /// The purpose that it has for the nested instances.
-        purpose: Purpose,
+        purpose: NestingPurpose,
     },
 }
 
 /// Why instances are nested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub enum NestingPurpose {
     /// To be handled together.
     Group,
     /// To be tested, never set; one that is not in its desired state fails the container.
@@ -377,7 +377,7 @@ impl Graph {
     /// Returns whether an instance is within an assertion: it is tested, and never set.
     pub fn is_asserted(&self, id: NodeId) -> bool {
         let is_assertion =
-            |id: NodeId| matches!(self.node(id).role, Role::Container { purpose: Purpose::Assertion, .. });
+            |id: NodeId| matches!(self.node(id).role, Role::Container { purpose: NestingPurpose::Assertion, .. });
         std::iter::successors(self.container(id), |id| self.container(*id)).any(is_assertion)
     }
 
@@ -435,7 +435,7 @@ pub type Facts = BTreeMap<FactKey, Result<Value, String>>;
 pub trait Resources {
     /// The newest resource of that type whose version satisfies the requirement, carried out by that adapter if one
     /// is named.
-    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> FoundResource;
 
     /// Returns the document that an instance with these properties consists of. The instance is of a composite
     /// resource, which has the kind [`Importer`](crate::manifest::ResourceKind::Importer) and is carried out by its adapter,
@@ -477,7 +477,7 @@ pub struct Expansion {
 
 /// The answer to a search for a resource.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum FoundResource {
     /// This one.
     Resource(Arc<Manifest>),
     /// There is none.
@@ -508,11 +508,11 @@ pub enum Lacks {
     Adapter,
 }
 
-impl From<&NotFound> for Lacks {
-    fn from(error: &NotFound) -> Self {
+impl From<&NotChosen> for Lacks {
+    fn from(error: &NotChosen) -> Self {
         match error {
-            NotFound::Type { .. } => Self::Type,
-            NotFound::Version { .. } => Self::Version,
+            NotChosen::Type { .. } => Self::Type,
+            NotChosen::Version { .. } => Self::Version,
         }
     }
 }

@@ -15,12 +15,12 @@ use super::builder::{BuildRoom, Builder, Unknown};
 use super::defaults::ordered;
 use super::scope::stated;
 use super::{
-    Adjacent, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Resolution, Role, Scope, ScopeId, ScopeView,
-    Unresolved, Values, codes, evaluate, link,
+    Adjacent, FoundResource, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Resolution, Role, Scope, ScopeId,
+    ScopeView, Unresolved, Values, codes, evaluate, link,
 };
 use crate::budget::Budget;
 use crate::diag::{Diagnostic, Findings, any_error, did_you_mean};
-use crate::document::{self, Discovery, Document, Instance, Parameter};
+use crate::document::{self, DiscoveryTime, Document, Instance, Parameter};
 use crate::expr::{Answer, Environment, FactKey};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
@@ -348,7 +348,7 @@ impl Builder<'_> {
             return Some(Arc::clone(late));
         }
         match self.inputs.catalog.find(type_name, requirement, adapter) {
-            Found::Resource(manifest) => {
+            FoundResource::Resource(manifest) => {
                 self.check_deprecation(instance, &manifest);
                 self.check_completeness(instance, &manifest);
                 if adapter.is_none() {
@@ -356,7 +356,7 @@ impl Builder<'_> {
                 }
                 Some(manifest)
             }
-            Found::Nothing(why) if self.looks_again(requirement) => {
+            FoundResource::Nothing(why) if self.looks_again(requirement) => {
                 self.warn_of_late(instance, &why);
                 let (type_name, requirement, adapter) = wanted.clone();
                 let requirement = requirement.and_then(|text| VersionRequirement::parse(&text).ok());
@@ -364,7 +364,7 @@ impl Builder<'_> {
                 self.late.insert(wanted, Arc::clone(&late));
                 Some(late)
             }
-            Found::Nothing(why) => {
+            FoundResource::Nothing(why) => {
                 let first = unresolved(instance, &why);
                 self.findings.push(first.clone());
                 self.unknown.insert(wanted, Unknown { first, why, instances: 1 });
@@ -378,7 +378,7 @@ impl Builder<'_> {
         let outermost = self.graph.scopes.first().map(|scope| &scope.document.directives);
         let discovery = outermost.and_then(|directives| directives.discovery.as_ref());
         let is_readable = requirement.is_none_or(|text| VersionRequirement::parse(text).is_ok());
-        is_readable && discovery.is_some_and(|discovery| discovery.value == Discovery::DuringDeployment)
+        is_readable && discovery.is_some_and(|discovery| discovery.value == DiscoveryTime::DuringDeployment)
     }
 
     fn warn_of_late(&mut self, instance: &Instance, why: &Unresolved) {
@@ -491,7 +491,7 @@ impl Builder<'_> {
         let Value::Object(instance) = instance else { return None };
         let properties = Object::get_mut(instance, "properties")?;
         let is_nested = self.seal_nested(properties);
-        let Found::Resource(manifest) = self.inputs.catalog.find(&type_name, None, None) else {
+        let FoundResource::Resource(manifest) = self.inputs.catalog.find(&type_name, None, None) else {
             return Some(is_nested);
         };
         let is_own = manifest.states_secrets(properties);

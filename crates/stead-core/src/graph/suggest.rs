@@ -1,6 +1,6 @@
 //! The type that was meant by a word that is none.
 
-use super::{Found, Resources};
+use super::{FoundResource, Resources};
 use crate::diag::{Diagnostic, Meant};
 use crate::document::codes;
 use crate::id::TypeName;
@@ -55,7 +55,7 @@ fn type_meant(word: &str, resources: &dyn Resources) -> Option<Meant> {
         None => format!("Stead/{separated}"),
     };
     match resources.find(&TypeName::parse(&whole).ok()?, None, None) {
-        Found::Resource(manifest) => Some(Meant::only(manifest.type_name.as_str())),
-        Found::Nothing(why) => why.meant.map(|meant| Meant::perhaps(meant.as_str())),
+        FoundResource::Resource(manifest) => Some(Meant::only(manifest.type_name.as_str())),
+        FoundResource::Nothing(why) => why.meant.map(|meant| Meant::perhaps(meant.as_str())),
     }
 }

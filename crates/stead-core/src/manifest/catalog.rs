@@ -47,7 +47,7 @@ pub struct Catalog {
 
 /// Why no resource was chosen.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotFound {
+pub enum NotChosen {
     /// There is none of that type.
     #[error("there is no resource of type '{wanted}'")]
     Type {
@@ -68,7 +68,7 @@ pub enum NotFound {
     },
 }
 
-impl NotFound {
+impl NotChosen {
     /// The type that was probably meant.
     pub fn meant(&self) -> Option<&TypeName> {
         match self {
@@ -122,20 +122,20 @@ impl Catalog {
         &self,
         type_name: &TypeName,
         requirement: Option<&VersionRequirement>,
-    ) -> Result<&Arc<Manifest>, NotFound> {
+    ) -> Result<&Arc<Manifest>, NotChosen> {
         let versions = self.versions(type_name);
         let fits = |manifest: &&Arc<Manifest>| requirement.is_none_or(|rule| rule.matches(&manifest.version));
         versions.iter().find(fits).ok_or_else(|| self.not_found(type_name, requirement))
     }
 
-    fn not_found(&self, wanted: &TypeName, requirement: Option<&VersionRequirement>) -> NotFound {
+    fn not_found(&self, wanted: &TypeName, requirement: Option<&VersionRequirement>) -> NotChosen {
         let wanted = wanted.clone();
         let there: Vec<_> = self.versions(&wanted).iter().map(|manifest| manifest.version.clone()).collect();
         match requirement {
             Some(requirement) if !there.is_empty() => {
-                NotFound::Version { wanted, requirement: requirement.to_string(), there }
+                NotChosen::Version { wanted, requirement: requirement.to_string(), there }
             }
-            _ => NotFound::Type { near: self.near(&wanted), wanted },
+            _ => NotChosen::Type { near: self.near(&wanted), wanted },
         }
     }
 

@@ -27,7 +27,7 @@ use crate::document::SecurityContext;
 use crate::id::TypeName;
 use crate::wait::Wait;
 
-pub use catalog::{Catalog, NotFound};
+pub use catalog::{Catalog, NotChosen};
 pub use claimed::{ClaimedAccess, ClaimedExtent, ClaimedProperty};
 pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,

@@ -15,7 +15,7 @@ use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use crate::expr::{FactKey, Stop};
 use crate::footprint::Footprint;
-use crate::graph::{Halt, Purpose, Role, ScopeView, evaluate};
+use crate::graph::{Halt, NestingPurpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
 use crate::manifest::ResourceKind;
 use crate::planner::opening;
@@ -201,7 +201,7 @@ impl Run {
     /// Returns what is done with an instance: that of the run, but what is within an assertion is only tested.
     pub(super) fn mode_of(&self, id: NodeId) -> Mode {
         let asserted = self.graph.node(id).path.outward().skip(1).any(|container| {
-            matches!(self.graph.node(container.node()).role, Role::Container { purpose: Purpose::Assertion, .. })
+            matches!(self.graph.node(container.node()).role, Role::Container { purpose: NestingPurpose::Assertion, .. })
         });
         let tested = asserted || self.exceptions.tested.contains(&id);
         if tested && self.mode.operation != Operation::Export {
@@ -500,7 +500,7 @@ impl Run {
             members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
         };
         let drifted = any(|status| *status == Status::Drifted).is_some();
-        if any(|status| *status == Status::Failed).is_some() || (purpose == Purpose::Assertion && drifted) {
+        if any(|status| *status == Status::Failed).is_some() || (purpose == NestingPurpose::Assertion && drifted) {
             return Status::Failed;
         }
         if any(|status| *status == Status::Pending).is_some() {

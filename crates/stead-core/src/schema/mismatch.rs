@@ -12,7 +12,7 @@ use crate::value::{Value, pointer};
 
 /// One way in which a value does not fit a schema. Shown, it is a sentence that names what it is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch {
+pub struct SchemaMismatch {
     /// Where in the value, as a JSON pointer; empty for the whole.
     pub pointer: String,
     /// The mismatch there.
@@ -25,7 +25,7 @@ pub struct Mismatch {
     when: Option<String>,
 }
 
-impl Display for Mismatch {
+impl Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reason, .. } = self;
         let mut steps: Vec<_> = pointer::steps(&self.pointer).collect();
@@ -43,7 +43,7 @@ impl Display for Mismatch {
     }
 }
 
-impl Mismatch {
+impl SchemaMismatch {
     /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         self.reason.help().or_else(|| self.form.map(|form| form.help().to_owned()))

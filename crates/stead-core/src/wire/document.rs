@@ -15,7 +15,7 @@ use super::results::{DOCUMENT_SCHEMA, duration, exported_instance, operation_nam
 use crate::call::{Execution, Exported, Operation, Outcome, Restart};
 use crate::diag::Diagnostic;
 use crate::event::{Mode, Status};
-use crate::graph::{Graph, Purpose, Role, ScopeId};
+use crate::graph::{Graph, NestingPurpose, Role, ScopeId};
 use crate::id::NodeId;
 use crate::report::{Record, Report};
 use crate::run::Run;
@@ -178,7 +178,7 @@ impl<'a> Shaper<'a> {
         let nested = |scope: ScopeId| Scope { shaper: self.clone(), scope };
         let result = match self.graph.node(id).role {
             Role::Container { .. } if matches!(record.status(), None | Some(Status::Skipped(_))) => return None,
-            Role::Container { inner, purpose: Purpose::Adapter } => {
+            Role::Container { inner, purpose: NestingPurpose::Adapter } => {
                 // JSON always becomes a value.
                 let nested = serde_json::to_value(nested(inner)).unwrap_or_default();
                 InstanceResult::State(self.of_adapter(nested.as_array().map_or(&[], Vec::as_slice)))
@@ -297,7 +297,7 @@ impl<'a> Resources<'a> {
 
     fn adapter(&self, id: NodeId) -> Option<NodeId> {
         let container = self.graph.container(id)?;
-        matches!(self.graph.node(container).role, Role::Container { purpose: Purpose::Adapter, .. })
+        matches!(self.graph.node(container).role, Role::Container { purpose: NestingPurpose::Adapter, .. })
             .then_some(container)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use stead_core::document::{DataType, Named, UserFunction};
-use stead_core::expr::{Answer, Environment, Expression, FactKey, OpenError, Template, is_expression, open};
+use stead_core::expr::{Answer, Environment, Expression, FactKey, Template, UnsealError, is_expression, open};
 use stead_core::id::{ResourceId, SecretName};
 use stead_core::text::node::{Entry, Kind};
 use stead_core::text::{Span, Spanned};
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// The plaintext of a value that was written down and read again, with the secrets of this world.
-    pub(crate) fn open(&self, value: &Value) -> Result<Value, OpenError> {
+    pub(crate) fn open(&self, value: &Value) -> Result<Value, UnsealError> {
         let written = serde_json::to_string(value).expect("every value can be written");
         let read: Value = serde_json::from_str(&written).expect("what was written can be read");
         assert!(read == *value, "{written} is another value than was written");

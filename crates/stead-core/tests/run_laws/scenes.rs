@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stead_core::call::{Call, Restart};
 use stead_core::document::Exclusive;
 use stead_core::event::{Event, EventKind, Mode, Status};
-use stead_core::graph::{Graph, NeedKind, Purpose, Role};
+use stead_core::graph::{Graph, NeedKind, NestingPurpose, Role};
 use stead_core::id::NodeId;
 use stead_core::manifest::Lane;
 use stead_core::run::{Room, Run, Setup};
@@ -325,7 +325,7 @@ impl Scene {
     pub(crate) fn is_asserted(&self, id: NodeId) -> bool {
         let outward = std::iter::successors(self.graph.container(id), |id| self.graph.container(*id));
         let purposes = outward.map(|id| self.graph.node(id).role);
-        purposes.into_iter().any(|role| matches!(role, Role::Container { purpose: Purpose::Assertion, .. }))
+        purposes.into_iter().any(|role| matches!(role, Role::Container { purpose: NestingPurpose::Assertion, .. }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_core::graph::{Found, Lacks, Resources, Unresolved};
+use stead_core::graph::{FoundResource, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
     AdaptedResource, Capabilities, Catalog, Implementation, Manifest, ResourceKind, Version, VersionRequirement,
@@ -98,14 +98,16 @@ fn enable(capabilities: &mut Capabilities, word: &str) -> Option<()> {
 }
 
 impl Resources for Known {
-    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
-        let nothing = |lacks, message, help| Found::Nothing(Unresolved { lacks, message, help, meant: None });
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> FoundResource {
+        let nothing = |lacks, message, help| FoundResource::Nothing(Unresolved { lacks, message, help, meant: None });
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
             Err(error) => return nothing(Lacks::Version, error.to_string(), None),
         };
         match self.0.find(type_name, requirement.as_ref()) {
-            Ok(found) if adapter.is_none() || found.require_adapter() == adapter => Found::Resource(Arc::clone(found)),
+            Ok(found) if adapter.is_none() || found.require_adapter() == adapter => {
+                FoundResource::Resource(Arc::clone(found))
+            }
             Ok(_) => {
                 let message = format!("Resource not found: '{type_name}' is not carried out by that adapter");
                 nothing(Lacks::Adapter, message, None)

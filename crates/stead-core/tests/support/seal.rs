@@ -1,6 +1,6 @@
 //! A place for secrets that needs no memory.
 
-use stead_core::expr::OpenError;
+use stead_core::expr::UnsealError;
 use stead_core::id::SecretName;
 use stead_core::value::{Seal, Value};
 
@@ -18,9 +18,9 @@ impl Seal for Legible {
 impl Legible {
     /// The plaintext of a handle that [`Legible`] made.
     #[allow(dead_code, reason = "not every test opens what it seals")]
-    pub(crate) fn reveal(name: &SecretName) -> Result<Value, OpenError> {
+    pub(crate) fn reveal(name: &SecretName) -> Result<Value, UnsealError> {
         let json = name.0.strip_prefix(MARK).and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
-        let unknown = || OpenError::Unavailable { name: name.clone(), reason: "the vault is locked".to_owned() };
+        let unknown = || UnsealError::Unavailable { name: name.clone(), reason: "the vault is locked".to_owned() };
         json.map(Value::from).ok_or_else(unknown)
     }
 }

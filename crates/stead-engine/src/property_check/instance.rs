@@ -9,7 +9,7 @@ use stead_core::diag::{Diagnostic, Meant};
 use stead_core::document::Instance;
 use stead_core::expr::Template;
 use stead_core::graph::{is_written_out, stated_at};
-use stead_core::schema::{Mismatch, Reason, Schema};
+use stead_core::schema::{Reason, Schema, SchemaMismatch};
 use stead_core::text::{Kind, Span};
 use stead_core::value::{Object, Value, pointer};
 use stead_host::provider::{Context, Plain, Provider};
@@ -69,7 +69,7 @@ impl Checked<'_> {
         let mismatches = schema.validate(&self.properties.literal().to_redacted_json());
         let certain = mismatches.into_iter().filter(|mismatch| is_certain(&self.properties, mismatch));
         let advice = |name: &str| advice(schema.property(name)?);
-        let finding = |mismatch: Mismatch| {
+        let finding = |mismatch: SchemaMismatch| {
             let span = self.place(&mismatch.pointer);
             let finding = Diagnostic::error(&INVALID, span, mismatch.to_string());
             let accepts = |text: &str| {
@@ -155,7 +155,7 @@ fn property_of(pointer: &str) -> Cow<'_, str> {
 }
 
 /// Returns whether a mismatch stays one whatever is still to be computed or opened.
-fn is_certain(properties: &Template, mismatch: &Mismatch) -> bool {
+fn is_certain(properties: &Template, mismatch: &SchemaMismatch) -> bool {
     let mut value = properties;
     for step in pointer::steps(&mismatch.pointer) {
         if is_open(value) {

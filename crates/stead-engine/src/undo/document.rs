@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::UndoWay;
 use stead_host::store::images::SetEntry;
-use stead_system::fs::Node;
+use stead_system::fs::ImageNode;
 
 use super::former::{self, TYPE};
 use super::{Item, Undo};
@@ -49,18 +49,20 @@ impl Undo {
             item.former().into_iter().map(|(name, value)| (name, literal(value.to_redacted_json()))).collect();
         let mut needs: Vec<String> = Vec::new();
         // What was there needs its directory; a directory goes after all that the run made in it.
-        if let Some(above) = self.above(path).filter(|_| item.before.node != Node::Absent) {
-            needs.extend(self.items.get(above).filter(|above| above.before.node == Node::Directory).map(|it| id(it)));
+        if let Some(above) = self.above(path).filter(|_| item.before.node != ImageNode::Absent) {
+            needs.extend(
+                self.items.get(above).filter(|above| above.before.node == ImageNode::Directory).map(|it| id(it)),
+            );
         }
-        if item.before.node != Node::Directory {
+        if item.before.node != ImageNode::Directory {
             let below = self.items.range(path.to_owned()..).skip(1).take_while(|(below, _)| below.starts_with(path));
             let is_next = |below: &Path| self.above(below).is_some_and(|above| above == path);
             needs.extend(
-                below.filter(|(at, it)| it.before.node == Node::Absent && is_next(at)).map(|(_, item)| id(item)),
+                below.filter(|(at, it)| it.before.node == ImageNode::Absent && is_next(at)).map(|(_, item)| id(item)),
             );
         }
         // What the run made for a state, such as a unit, is there until the state is back.
-        let of_item = |set: &&SetEntry| item.before.node == Node::Absent && item.instances.contains(&set.instance);
+        let of_item = |set: &&SetEntry| item.before.node == ImageNode::Absent && item.instances.contains(&set.instance);
         needs.extend(
             self.state_sets().into_iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))),
         );
@@ -94,7 +96,8 @@ impl Undo {
     fn states(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
         let resource = |set: &SetEntry| {
             let before = self.state_before(set)?;
-            let by = |item: &&Arc<Item>| item.before.node != Node::Absent && item.instances.contains(&set.instance);
+            let by =
+                |item: &&Arc<Item>| item.before.node != ImageNode::Absent && item.instances.contains(&set.instance);
             let needs: Vec<String> = self.items.values().filter(by).map(|item| id(item)).collect();
             let properties = covered(set, former_properties(set, before), secrets);
             Some(json!({

@@ -12,7 +12,7 @@ use stead_core::manifest::{Capabilities, Manifest, UndoWay, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
-use stead_system::fs::{Image, Loss, Node, format_mode};
+use stead_system::fs::{Image, ImageNode, Loss, format_mode};
 
 use super::Item;
 use crate::embedded::EmbeddedResource;
@@ -67,7 +67,7 @@ impl Provider for FormerPaths {
             self.check(item)?;
         }
         let differing = if is_back { Vec::new() } else { differing(&actual, &wanted) };
-        let is_file = item.before.node == Node::File;
+        let is_file = item.before.node == ImageNode::File;
         let words = is_file.then(|| format!("content as before the run ({} bytes)", item.content.len()));
         let words = words.into_iter().collect();
         let predicted = Prediction { after: Plain::new(Value::Object(wanted)), words, ..Prediction::default() };
@@ -113,7 +113,7 @@ impl FormerPaths {
     /// Fails where what is there must not be replaced.
     fn check(&self, item: &Item) -> Result<(), Failure> {
         let refused = |why: String| Err(Failure::new(FailureKind::Refused, why));
-        if let Node::Lost(loss) = &item.before.node {
+        if let ImageNode::Lost(loss) = &item.before.node {
             return refused(lost(*loss).to_owned());
         }
         if let Some(other) = self.foreign(item) {
@@ -130,14 +130,14 @@ impl FormerPaths {
 
     /// Something in a directory that is to go which the run did not make.
     fn foreign(&self, item: &Item) -> Option<PathBuf> {
-        if item.before.node == Node::Directory {
+        if item.before.node == ImageNode::Directory {
             return None;
         }
         let within = Path::new(&item.shown);
         let names = item.place.names().ok()?;
         let is_own = |name: &PathBuf| {
             let below = within.join(name);
-            below.to_str().and_then(|path| self.items.get(path)).is_some_and(|own| own.before.node == Node::Absent)
+            below.to_str().and_then(|path| self.items.get(path)).is_some_and(|own| own.before.node == ImageNode::Absent)
         };
         names.into_iter().find(|name| !is_own(name))
     }
@@ -156,7 +156,7 @@ impl Item {
 
     /// Content is in no state: it may hold a secret, which nobody knows of it after a few undos.
     fn state(&self, image: &Image) -> Object {
-        let is_there = image.node != Node::Absent;
+        let is_there = image.node != ImageNode::Absent;
         let mut state = Object::from_iter([
             ("path".to_owned(), Value::from(self.shown.clone())),
             ("_exist".to_owned(), Value::from(is_there)),
@@ -166,8 +166,8 @@ impl Item {
         }
         let mut add = |name: &str, value: Value| drop(state.insert(name.to_owned(), value));
         let kind = match &image.node {
-            Node::Directory => "directory",
-            Node::Link(target) => {
+            ImageNode::Directory => "directory",
+            ImageNode::Link(target) => {
                 add("target", Value::from(String::from_utf8_lossy(target).into_owned()));
                 "link"
             }

@@ -4,4 +4,4 @@ mod gather;
 mod unpacked;
 
 pub use gather::{Gathering, Missing};
-pub use unpacked::{Files, FilesWithin, Source, UnpackError};
+pub use unpacked::{BundleFiles, FilesWithin, Source, UnpackError};

@@ -12,7 +12,7 @@ use stead_system::scratch::{Scratch, ScratchError};
 /// A bundle whose files lie in a folder that only this user can enter, until this is dropped.
 ///
 /// Guarantees: the folder is one of memory where the system has one; what a killed process left is removed by the next one.
-pub struct Files {
+pub struct BundleFiles {
     bundle: Arc<Bundle>,
     /// The paths that the instances of the document create, in the form of the paths of the bundle.
     made: BTreeSet<String>,
@@ -22,7 +22,7 @@ pub struct Files {
 /// The files of a bundle as a document in one of its folders sees them.
 pub struct FilesWithin {
     /// The files.
-    pub files: Arc<Files>,
+    pub files: Arc<BundleFiles>,
     /// The folder of the document, from that of the outermost one.
     pub folder: Arc<str>,
 }
@@ -36,7 +36,7 @@ pub struct UnpackError {
     source: io::Error,
 }
 
-impl Files {
+impl BundleFiles {
     /// Unpacks the files of a bundle. `made`: the paths that the instances of the document create, which are not read
     /// from the bundle.
     pub fn unpack(bundle: Arc<Bundle>, made: BTreeSet<String>) -> Result<Self, UnpackError> {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn files_are_there_with_their_modes_until_nobody_uses_them() {
-        let files = Files::unpack(bundle(), BTreeSet::new()).unwrap();
+        let files = BundleFiles::unpack(bundle(), BTreeSet::new()).unwrap();
         let mode = |path: &Path| path.symlink_metadata().unwrap().mode() & 0o7777;
         let (folder, script) = (files.folder.path().to_owned(), files.folder("a").join("b/run.sh"));
         assert_eq!((mode(&folder), mode(&script), mode(&files.folder("closed"))), (0o700, 0o755, 0o500));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_path_is_in_the_bundle_or_made_by_the_document_or_nowhere() {
         let made = ["out".to_owned(), "roles/web/made".to_owned()];
-        let files = Files::unpack(bundle(), BTreeSet::from(made)).unwrap();
+        let files = BundleFiles::unpack(bundle(), BTreeSet::from(made)).unwrap();
         let bundled = |path: &str| Source::Bundled(files.place(path));
         for (folder, path, found) in [
             ("", "a/b/run.sh", bundled("a/b/run.sh")),

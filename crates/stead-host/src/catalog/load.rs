@@ -16,7 +16,7 @@ use stead_core::manifest::{
 use stead_core::value::Value;
 
 use super::scan::{Scan, below, scan, single};
-use super::{Discovered, Problem, Programs, Reason, Search, is_reserved};
+use super::{CatalogProblem, Discovered, ProblemReason, Programs, Search, is_reserved};
 use stead_system::fs::{OpenError, TrustedFile, User};
 
 /// The declarations in the manifest files of the search, as far as its conditions hold.
@@ -24,7 +24,7 @@ pub(super) struct Files {
     resources: Vec<Arc<Manifest>>,
     adapted: Vec<(PathBuf, AdaptedManifest)>,
     pub(super) extensions: BTreeMap<TypeName, Arc<Extension>>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<CatalogProblem>,
 }
 
 impl Files {
@@ -79,27 +79,27 @@ pub(super) fn assemble(
     };
     for each in files.resources.iter().cloned().chain(std::mem::take(&mut more.resources)) {
         match reserved(&each.type_name, built_in) {
-            Some(reason) => discovered.problems.push(Problem { path: manifest_path(&each), reason }),
+            Some(reason) => discovered.problems.push(CatalogProblem { path: manifest_path(&each), reason }),
             None => discovered.catalog.add(each),
         }
     }
     for (path, adapted) in files.adapted.iter().cloned().chain(more.adapted) {
         if let Some(reason) = reserved(&adapted.type_name, built_in) {
-            discovered.problems.push(Problem { path, reason });
+            discovered.problems.push(CatalogProblem { path, reason });
             continue;
         }
         match with_adapter(adapted, &discovered.catalog, search.user) {
             Ok(manifest) => discovered.catalog.add(Arc::new(manifest)),
-            Err(reason) => discovered.problems.push(Problem { path, reason }),
+            Err(reason) => discovered.problems.push(CatalogProblem { path, reason }),
         }
     }
     discovered
 }
 
 /// Returns the reason against a manifest of a type that is reserved for this program.
-fn reserved(type_name: &TypeName, built_in: &Catalog) -> Option<Reason> {
+fn reserved(type_name: &TypeName, built_in: &Catalog) -> Option<ProblemReason> {
     let is_taken = is_reserved(type_name) && !built_in.versions(type_name).is_empty();
-    is_taken.then(|| Reason::Reserved(type_name.clone()))
+    is_taken.then(|| ProblemReason::Reserved(type_name.clone()))
 }
 
 fn manifest_path(manifest: &Manifest) -> PathBuf {
@@ -109,27 +109,27 @@ fn manifest_path(manifest: &Manifest) -> PathBuf {
     }
 }
 
-fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Result<Manifest, Reason> {
+fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Result<Manifest, ProblemReason> {
     let resource = &adapted.implementation;
     if let Some(path) = resource.path.as_ref().filter(|path| !path.exists()) {
-        return Err(Reason::Implementation(adapted.type_name, path.clone()));
+        return Err(ProblemReason::Implementation(adapted.type_name, path.clone()));
     }
     // The adapter runs it.
     if let Some(Err(OpenError::Untrusted(untrusted))) =
         resource.path.as_ref().map(|path| TrustedFile::open(path, user.trust()))
     {
-        return Err(Reason::Untrusted(untrusted));
+        return Err(ProblemReason::Untrusted(untrusted));
     }
     match catalog.find(&resource.require_adapter, None) {
         Ok(found) if found.kind == ResourceKind::Adapter => Ok(adapted.into_manifest(found.clone())),
-        _ => Err(Reason::Adapter(adapted.type_name, adapted.implementation.require_adapter)),
+        _ => Err(ProblemReason::Adapter(adapted.type_name, adapted.implementation.require_adapter)),
     }
 }
 
 /// Adds what an extension finds.
 fn discover(extension: &Extension, search: &Search, sorter: &mut Sorter<'_>) {
     let problem = |message: String| {
-        Problem::new(&extension.manifest_path, Reason::Discover(extension.type_name.clone(), message))
+        CatalogProblem::new(&extension.manifest_path, ProblemReason::Discover(extension.type_name.clone(), message))
     };
     match sorter.programs.discover(extension) {
         Err(failure) => sorter.files.problems.push(problem(failure.message)),
@@ -172,7 +172,7 @@ fn without_extensions(mut scan: Scan, finder: &Extension) -> Scan {
     scan.declared = declared;
     for (path, _) in refused as Vec<(PathBuf, Declared)> {
         let message = "it found an extension, but extensions only find resources".to_owned();
-        scan.problems.push(Problem::new(&path, Reason::Discover(finder.type_name.clone(), message)));
+        scan.problems.push(CatalogProblem::new(&path, ProblemReason::Discover(finder.type_name.clone(), message)));
     }
     scan
 }
@@ -199,7 +199,7 @@ impl<'a> Sorter<'a> {
                 Ok(false) => {}
                 Err(message) => {
                     let name = name(&declared.declaration).clone();
-                    self.files.problems.push(Problem { path, reason: Reason::Condition(name, message) });
+                    self.files.problems.push(CatalogProblem { path, reason: ProblemReason::Condition(name, message) });
                 }
             }
         }

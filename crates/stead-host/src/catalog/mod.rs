@@ -19,11 +19,11 @@ use stead_core::call::Failure;
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    Catalog, Extension, Implementation, Manifest, NotFound, ResourceKind, VersionRequirement, parse_listed,
+    Catalog, Extension, Implementation, Manifest, NotChosen, ResourceKind, VersionRequirement, parse_listed,
 };
 use stead_core::value::Value;
 
-pub use problem::{Problem, Reason};
+pub use problem::{CatalogProblem, ProblemReason};
 pub use search::{Search, SearchEnvironment};
 
 /// The programs and facts of the machine that discovery needs.
@@ -59,7 +59,7 @@ pub trait Programs: Send + Sync {
 
 /// A request: a type, and what narrows the choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct WantedType {
     /// The type.
     pub type_name: TypeName,
     /// The requirement that its version must satisfy.
@@ -76,7 +76,7 @@ pub struct Discovered {
     /// The newest version of every extension that is usable, by type.
     pub extensions: BTreeMap<TypeName, Arc<Extension>>,
     /// The problems with what was left out or is suspicious, in the order of the search.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<CatalogProblem>,
 }
 
 /// The resources of this machine, searched for when first needed.
@@ -103,7 +103,7 @@ type Slot = Arc<OnceLock<Arc<Listed>>>;
 #[derive(Default)]
 struct Listed {
     manifests: Catalog,
-    problems: Vec<Problem>,
+    problems: Vec<CatalogProblem>,
 }
 
 impl Discovery {
@@ -159,7 +159,7 @@ impl Discovery {
     }
 
     /// Returns the problems that were found so far. Searches nothing.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<CatalogProblem> {
         let mut all = Vec::new();
         self.find_problem::<()>(|problem| {
             all.push(problem.clone());
@@ -169,7 +169,7 @@ impl Discovery {
     }
 
     /// The first answer to a question about each of [`Self::problems`].
-    pub fn find_problem<T>(&self, mut of: impl FnMut(&Problem) -> Option<T>) -> Option<T> {
+    pub fn find_problem<T>(&self, mut of: impl FnMut(&CatalogProblem) -> Option<T>) -> Option<T> {
         let searched = match self.discovered.get() {
             Some(discovered) => &*discovered.problems,
             None => self.files.get().map_or(&[][..], |files| &files.problems),
@@ -186,7 +186,7 @@ impl Discovery {
     ///
     /// For what is only built in no program is asked. Adapters are asked in the order of their types, and only for a
     /// type that is not known at all: where there are versions that the requirement excludes, that is the answer.
-    pub fn find(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
+    pub fn find(&self, wanted: &WantedType) -> Result<Arc<Manifest>, NotChosen> {
         if !self.search.is_alone
             && let Ok(manifest) = fitting(&self.built_in, wanted)
             && !self.may_be_installed(&wanted.type_name)
@@ -194,7 +194,7 @@ impl Discovery {
             return Ok(manifest);
         }
         match fitting(&self.discovered().catalog, wanted) {
-            Err(NotFound::Type { .. }) => self.find_adapted(wanted),
+            Err(NotChosen::Type { .. }) => self.find_adapted(wanted),
             answer => answer,
         }
     }
@@ -216,7 +216,7 @@ impl Discovery {
         newest.filter(|manifest| lists(manifest)).cloned().collect()
     }
 
-    fn find_adapted(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
+    fn find_adapted(&self, wanted: &WantedType) -> Result<Arc<Manifest>, NotChosen> {
         let asked = |adapter: &Arc<Manifest>| wanted.adapter.as_ref().is_none_or(|name| *name == adapter.type_name);
         let adapters: Vec<_> = self.adapters().into_iter().filter(asked).collect();
         let found = adapters.iter().find_map(|adapter| {
@@ -227,7 +227,7 @@ impl Discovery {
     }
 
     /// Nothing fits; asking everything that is known says what is near, or which versions there are.
-    fn not_found(&self, wanted: &Wanted, adapters: &[Arc<Manifest>]) -> Result<Arc<Manifest>, NotFound> {
+    fn not_found(&self, wanted: &WantedType, adapters: &[Arc<Manifest>]) -> Result<Arc<Manifest>, NotChosen> {
         let mut known = self.discovered().catalog.clone();
         for adapter in adapters {
             let listed = self.listed(adapter);
@@ -283,7 +283,7 @@ fn is_reserved(type_name: &TypeName) -> bool {
 }
 
 /// The manifest of a catalog for what is wanted.
-fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
+fn fitting(catalog: &Catalog, wanted: &WantedType) -> Result<Arc<Manifest>, NotChosen> {
     let Some(adapter) = &wanted.adapter else {
         return catalog.find(&wanted.type_name, wanted.requirement.as_ref()).cloned();
     };
@@ -311,7 +311,7 @@ fn list(adapter: &Arc<Manifest>, objects: Result<Vec<Json>, Failure>) -> Listed 
     };
     let mut listed = Listed::default();
     let name = &adapter.type_name;
-    let problem = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
+    let problem = |message: String| CatalogProblem::new(&path, ProblemReason::List(name.clone(), message));
     match objects {
         Err(failure) => listed.problems.push(problem(failure.message)),
         Ok(objects) => {

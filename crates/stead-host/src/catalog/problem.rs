@@ -13,16 +13,16 @@ use stead_system::fs::{Status, Untrusted};
 
 /// Something that was left out of the catalog, or is suspicious, and why.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub struct CatalogProblem {
     /// The file or directory.
     pub path: PathBuf,
     /// Why.
-    pub reason: Reason,
+    pub reason: ProblemReason,
 }
 
 /// Why something was left out.
 #[derive(Clone, Debug)]
-pub enum Reason {
+pub enum ProblemReason {
     /// The system refused to read it.
     Unreadable(io::ErrorKind),
     /// It has the name of a manifest, but is not a file.
@@ -56,8 +56,8 @@ pub enum Reason {
     Discover(TypeName, String),
 }
 
-impl Problem {
-    pub(super) fn new(path: &Path, reason: Reason) -> Self {
+impl CatalogProblem {
+    pub(super) fn new(path: &Path, reason: ProblemReason) -> Self {
         Self { path: path.to_owned(), reason }
     }
 
@@ -65,31 +65,31 @@ impl Problem {
     pub fn relative(path: &Path) -> Option<Self> {
         let means = std::path::absolute(path).ok()?.canonicalize().ok()?;
         let owner = Status::from(&means.metadata().ok().filter(Metadata::is_dir)?).uid;
-        Some(Self::new(path, Reason::Relative(means, owner)))
+        Some(Self::new(path, ProblemReason::Relative(means, owner)))
     }
 
     /// Returns whether something was left out because of it.
     pub fn is_error(&self) -> bool {
-        if let Reason::Invalid { findings, .. } = &self.reason { any_error(findings) } else { true }
+        if let ProblemReason::Invalid { findings, .. } = &self.reason { any_error(findings) } else { true }
     }
 
     /// Returns whether it may be the reason why there is no resource of that type.
     pub fn may_explain(&self, missing: &TypeName) -> bool {
         match &self.reason {
-            Reason::Reserved(name)
-            | Reason::Condition(name, _)
-            | Reason::Adapter(name, _)
-            | Reason::Implementation(name, _) => name == missing,
-            Reason::Invalid { source, .. } => self.is_error() && mentions(source, missing),
+            ProblemReason::Reserved(name)
+            | ProblemReason::Condition(name, _)
+            | ProblemReason::Adapter(name, _)
+            | ProblemReason::Implementation(name, _) => name == missing,
+            ProblemReason::Invalid { source, .. } => self.is_error() && mentions(source, missing),
             // What was not read may have held anything.
-            Reason::Unreadable(_)
-            | Reason::NoFile
-            | Reason::TooLarge(_)
-            | Reason::Encoding
-            | Reason::Untrusted(_)
-            | Reason::Relative(..)
-            | Reason::List(..)
-            | Reason::Discover(..) => true,
+            ProblemReason::Unreadable(_)
+            | ProblemReason::NoFile
+            | ProblemReason::TooLarge(_)
+            | ProblemReason::Encoding
+            | ProblemReason::Untrusted(_)
+            | ProblemReason::Relative(..)
+            | ProblemReason::List(..)
+            | ProblemReason::Discover(..) => true,
         }
     }
 
@@ -97,16 +97,16 @@ impl Problem {
     pub fn may_hide_extension(&self) -> bool {
         let is_extension = self.path.to_str().is_some_and(|path| path.contains(".dsc.extension."));
         match &self.reason {
-            Reason::Untrusted(_) | Reason::TooLarge(_) | Reason::Encoding => true,
-            Reason::Invalid { .. } => self.is_error() && is_extension,
-            Reason::Unreadable(_) | Reason::Condition(..) => is_extension,
+            ProblemReason::Untrusted(_) | ProblemReason::TooLarge(_) | ProblemReason::Encoding => true,
+            ProblemReason::Invalid { .. } => self.is_error() && is_extension,
+            ProblemReason::Unreadable(_) | ProblemReason::Condition(..) => is_extension,
             _ => false,
         }
     }
 
     /// For a manifest that declares this type and is invalid: its first error with its place, and what to do about it.
     pub fn first_error_of(&self, type_name: &TypeName) -> Option<(String, Option<String>)> {
-        let Reason::Invalid { source, findings } = &self.reason else { return None };
+        let ProblemReason::Invalid { source, findings } = &self.reason else { return None };
         if !mentions(source, type_name) {
             return None;
         }
@@ -122,16 +122,16 @@ impl Problem {
     /// Returns whether it is reported without having been asked for. Directories of `PATH` that are not for everyone,
     /// and notes on manifests that are used all the same, are usual.
     pub fn is_notable(&self) -> bool {
-        self.is_error() && !matches!(self.reason, Reason::Unreadable(_) | Reason::NoFile)
+        self.is_error() && !matches!(self.reason, ProblemReason::Unreadable(_) | ProblemReason::NoFile)
     }
 
     /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         match &self.reason {
-            Reason::Untrusted(untrusted) => Some(untrusted.help()),
-            Reason::Relative(means, _) => Some(format!("write '{}'", means.display())),
-            Reason::Invalid { findings, .. } => findings.iter().find_map(|finding| finding.help.clone()),
-            Reason::Adapter(_, adapter) => {
+            ProblemReason::Untrusted(untrusted) => Some(untrusted.help()),
+            ProblemReason::Relative(means, _) => Some(format!("write '{}'", means.display())),
+            ProblemReason::Invalid { findings, .. } => findings.iter().find_map(|finding| finding.help.clone()),
+            ProblemReason::Adapter(_, adapter) => {
                 Some(format!("install the adapter '{adapter}', or add its directory to the search path"))
             }
             _ => None,
@@ -139,28 +139,32 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.reason {
-            Reason::Unreadable(kind) => write!(f, "{path} cannot be read: {kind}"),
-            Reason::NoFile => write!(f, "{path} is not a file"),
-            Reason::Reserved(name) => write!(f, "{path} declares '{name}', which is built in and cannot be replaced"),
-            Reason::TooLarge(limit) => write!(f, "{path} is larger than {limit} bytes"),
-            Reason::Encoding => write!(f, "{path} is not UTF-8"),
-            Reason::Untrusted(untrusted) => write!(f, "{path} is not trusted: {untrusted}"),
-            Reason::Relative(means, owner) => {
+            ProblemReason::Unreadable(kind) => write!(f, "{path} cannot be read: {kind}"),
+            ProblemReason::NoFile => write!(f, "{path} is not a file"),
+            ProblemReason::Reserved(name) => {
+                write!(f, "{path} declares '{name}', which is built in and cannot be replaced")
+            }
+            ProblemReason::TooLarge(limit) => write!(f, "{path} is larger than {limit} bytes"),
+            ProblemReason::Encoding => write!(f, "{path} is not UTF-8"),
+            ProblemReason::Untrusted(untrusted) => write!(f, "{path} is not trusted: {untrusted}"),
+            ProblemReason::Relative(means, owner) => {
                 let means = means.display();
                 write!(f, "'{path}' is relative, and not searched as root: it means '{means}', owned by user {owner}")
             }
-            Reason::Invalid { source, findings } => write_findings(f, source, findings),
-            Reason::Condition(name, message) => write!(f, "{path}: the condition of '{name}' {message}"),
-            Reason::Adapter(name, adapter) => write!(f, "{path}: '{name}' needs the adapter '{adapter}'"),
-            Reason::Implementation(name, file) => {
+            ProblemReason::Invalid { source, findings } => write_findings(f, source, findings),
+            ProblemReason::Condition(name, message) => write!(f, "{path}: the condition of '{name}' {message}"),
+            ProblemReason::Adapter(name, adapter) => write!(f, "{path}: '{name}' needs the adapter '{adapter}'"),
+            ProblemReason::Implementation(name, file) => {
                 write!(f, "{path}: '{name}' is implemented in {}, which is not there", file.display())
             }
-            Reason::List(adapter, message) => write!(f, "the adapter '{adapter}' cannot list its resources: {message}"),
-            Reason::Discover(extension, message) => write!(f, "the extension '{extension}': {message}"),
+            ProblemReason::List(adapter, message) => {
+                write!(f, "the adapter '{adapter}' cannot list its resources: {message}")
+            }
+            ProblemReason::Discover(extension, message) => write!(f, "the extension '{extension}': {message}"),
         }
     }
 }

@@ -13,14 +13,14 @@ use stead_core::manifest::{self, Declared, ManifestForm};
 use stead_core::text::{Limits, Source, SourceId, read};
 
 use super::index::{Content, Directory, Entry, Index};
-use super::{Problem, Reason, Search};
+use super::{CatalogProblem, ProblemReason, Search};
 use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, TrustedFile, User};
 
 /// The manifests that were found, in the order of the search and of names.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) declared: Vec<(PathBuf, Declared)>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<CatalogProblem>,
 }
 
 /// Larger files are not manifests; the largest known has 60 kB.
@@ -30,7 +30,7 @@ const LARGEST: u64 = 4 << 20;
 pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
     scan_with(search, now, |scanner| {
         let mut seen = BTreeSet::new();
-        scanner.scan.problems.extend(search.relative.iter().filter_map(|path| Problem::relative(path)));
+        scanner.scan.problems.extend(search.relative.iter().filter_map(|path| CatalogProblem::relative(path)));
         for directory in &search.directories {
             tracing::debug!("Searching for manifests in {}", directory.display());
             scanner.directory(directory, &mut seen);
@@ -74,14 +74,14 @@ fn scan_with(search: &Search, now: SystemTime, look: impl FnOnce(&mut Scanner<'_
 /// Reads one manifest file that something other than a search named.
 pub(super) fn single(path: &Path, form: ManifestForm, user: User) -> Scan {
     let mut scan = Scan::default();
-    match TrustedFile::open(path, user.trust()).map_err(Reason::from).and_then(|file| text(&file)) {
+    match TrustedFile::open(path, user.trust()).map_err(ProblemReason::from).and_then(|file| text(&file)) {
         Ok(text) => drop(scan.note(path, form, &text)),
-        Err(reason) => scan.problems.push(Problem::new(path, reason)),
+        Err(reason) => scan.problems.push(CatalogProblem::new(path, reason)),
     }
     scan
 }
 
-impl From<OpenError> for Reason {
+impl From<OpenError> for ProblemReason {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Untrusted(untrusted) => Self::Untrusted(untrusted),
@@ -117,7 +117,7 @@ impl Scanner<'_> {
                 // Only what it would have been searched for makes it a problem: others have reason to be as they are.
                 TrustedDirectory::open(path, Trust::Everyone).and_then(|directory| {
                     if seen.insert(Identity::of(directory.metadata()).inode()) && !list(&directory)?.is_empty() {
-                        self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
+                        self.scan.problems.push(CatalogProblem::new(path, ProblemReason::Untrusted(untrusted)));
                     }
                     Ok(None)
                 })
@@ -127,7 +127,7 @@ impl Scanner<'_> {
         looked.unwrap_or_else(|error| {
             // Search paths name directories of software that is not installed.
             if !error.is_not_found() {
-                self.scan.problems.push(Problem::new(path, error.into()));
+                self.scan.problems.push(CatalogProblem::new(path, error.into()));
             }
             None
         })
@@ -194,7 +194,7 @@ impl Scanner<'_> {
     fn file(&mut self, path: &Path, directory: &TrustedDirectory, name: &str) -> Option<Content> {
         let form = ManifestForm::of(name)?;
         let manifest = path.join(name);
-        let read = directory.file(OsStr::new(name)).map_err(Reason::from).and_then(|file| {
+        let read = directory.file(OsStr::new(name)).map_err(ProblemReason::from).and_then(|file| {
             let stamp = Identity::of(file.metadata());
             if let Some(kept) = self.kept(path, name, stamp)
                 && self.scan.note_kept(&manifest, form, &kept.json)
@@ -206,7 +206,7 @@ impl Scanner<'_> {
             Ok(json.filter(|_| stamp.settled(self.now)).map(|json| Content { stamp, json }))
         });
         read.unwrap_or_else(|reason| {
-            self.scan.problems.push(Problem::new(&manifest, reason));
+            self.scan.problems.push(CatalogProblem::new(&manifest, reason));
             None
         })
     }
@@ -230,7 +230,7 @@ impl Scan {
             json = findings.is_empty().then(|| manifest::plain(&node));
         }
         if !findings.is_empty() {
-            self.problems.push(Problem::new(path, Reason::Invalid { source, findings }));
+            self.problems.push(CatalogProblem::new(path, ProblemReason::Invalid { source, findings }));
         }
         json
     }
@@ -260,19 +260,19 @@ fn list(directory: &TrustedDirectory) -> Result<BTreeSet<String>, OpenError> {
 }
 
 /// The text of a manifest.
-fn text(file: &TrustedFile) -> Result<String, Reason> {
+fn text(file: &TrustedFile) -> Result<String, ProblemReason> {
     if !file.metadata().is_file() {
-        return Err(Reason::NoFile);
+        return Err(ProblemReason::NoFile);
     }
     contents(file.read()?, file.metadata().len())
 }
 
 /// The text of a file that has about `size` bytes; it may be growing.
-fn contents(file: File, size: u64) -> Result<String, Reason> {
+fn contents(file: File, size: u64) -> Result<String, ProblemReason> {
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0) + 1);
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| Reason::Unreadable(error.kind()))?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| ProblemReason::Unreadable(error.kind()))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Reason::TooLarge(LARGEST));
+        return Err(ProblemReason::TooLarge(LARGEST));
     }
-    String::from_utf8(bytes).map_err(|_| Reason::Encoding)
+    String::from_utf8(bytes).map_err(|_| ProblemReason::Encoding)
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, parse_listed};
 
-use super::{Checker, Subject, codes, examine};
+use super::{CheckedResource, Checker, codes, examine};
 use crate::command::{CommandProvider, CommandSettings, list_adapted};
 use crate::provider::{Context, Provider};
 
@@ -21,7 +21,7 @@ pub fn check_list(
     settings: &CommandSettings,
 ) -> (Vec<Arc<Manifest>>, Vec<Diagnostic>) {
     let mut resources = Vec::new();
-    let subject = Subject { manifest: adapter, provider, schema: None };
+    let subject = CheckedResource { manifest: adapter, provider, schema: None };
     let found = examine(subject, cx, &[], |checker| {
         if lists(adapter) {
             resources = checker.lists(adapter, settings);

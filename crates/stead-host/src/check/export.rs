@@ -10,7 +10,7 @@ use stead_core::id::TypeName;
 use stead_core::manifest::Manifest;
 
 use super::state::{holds_wrapped, listed};
-use super::{Checker, Subject, codes, examine};
+use super::{CheckedResource, Checker, codes, examine};
 use crate::provider::{Context, Plain, Provider};
 
 /// A resource of which an exporter lists instances.
@@ -24,7 +24,7 @@ pub struct Listed {
 }
 
 /// The resources that there are, by type.
-pub type Types<'a> = &'a dyn Fn(&TypeName) -> Option<Listed>;
+pub type ExportTypes<'a> = &'a dyn Fn(&TypeName) -> Option<Listed>;
 
 /// So many instances are asked for one by one, a program each; the others are only held against the schema. A resource
 /// that lists thousands has them all from the same code.
@@ -38,13 +38,13 @@ pub struct Question<'a> {
     /// The states with which the resource was called before: their secrets may not be listed.
     pub handed: &'a [&'a Json],
     /// The resources that there are.
-    pub types: Types<'a>,
+    pub types: ExportTypes<'a>,
 }
 
 /// Exports twice, and says in what the instances are not those that there are.
 ///
 /// Guarantees: nothing is called that is meant to change anything.
-pub fn check_export(subject: Subject<'_>, cx: &Context, question: &Question<'_>) -> Vec<Diagnostic> {
+pub fn check_export(subject: CheckedResource<'_>, cx: &Context, question: &Question<'_>) -> Vec<Diagnostic> {
     examine(subject, cx, question.handed, |checker| {
         // Without an export of its own, the engine asks `get`.
         if subject.manifest.capabilities.export && checker.schema_usable() {
@@ -89,7 +89,7 @@ impl Checker<'_> {
         }
     }
 
-    fn exported(&mut self, instance: &Exported, asked: bool, types: Types<'_>) {
+    fn exported(&mut self, instance: &Exported, asked: bool, types: ExportTypes<'_>) {
         // What comes from a resource is in the clear.
         let state = Plain::new(instance.properties.clone());
         self.keeps_secrets("export", &state.to_json());
@@ -101,7 +101,8 @@ impl Checker<'_> {
             let message = format!("export lists instances of '{type_name}', which no resource is known for");
             return self.error(&codes::EXPORTED, message, "");
         };
-        let subject = Subject { manifest: &other.manifest, provider: &*other.provider, schema: other.schema.as_ref() };
+        let subject =
+            CheckedResource { manifest: &other.manifest, provider: &*other.provider, schema: other.schema.as_ref() };
         let mut checker = Checker::of(subject, &self.cx);
         if checker.schema_usable() {
             checker.stands(&state, asked);

@@ -6,7 +6,7 @@ use stead_core::document;
 use stead_core::text::{Limits, Source, Sources};
 
 use super::state::holds;
-use super::{Checker, Subject, codes, examine};
+use super::{CheckedResource, Checker, codes, examine};
 use crate::command::{CommandSettings, resolve};
 use crate::provider::{Context, Plain};
 
@@ -14,7 +14,7 @@ use crate::provider::{Context, Plain};
 ///
 /// Guarantees: nothing is called that is meant to change anything.
 pub fn check_resolve(
-    subject: Subject<'_>,
+    subject: CheckedResource<'_>,
     cx: &Context,
     desired: &Json,
     settings: &CommandSettings,

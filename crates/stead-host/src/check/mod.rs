@@ -24,7 +24,7 @@ use crate::provider::{Context, Plain, Provider, State, Trace};
 use state::{bare, collect_secrets, holds, unanswered};
 
 pub use adapter::check_list;
-pub use export::{Listed, Question, Types, check_export};
+pub use export::{ExportTypes, Listed, Question, check_export};
 pub use importer::check_resolve;
 
 /// The choice between a check that only reads and one that may change the machine.
@@ -38,7 +38,7 @@ pub enum Depth {
 
 /// A resource to be checked.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct CheckedResource<'a> {
     /// The manifest of the resource.
     pub manifest: &'a Manifest,
     /// The provider of the resource.
@@ -52,7 +52,7 @@ pub struct Subject<'a> {
 ///
 /// Guarantees: with [`Depth::Look`] nothing is called that is meant to change anything. No finding quotes a value of the
 /// state: it may be secret.
-pub fn check(subject: Subject<'_>, cx: &Context, desired: &Json, depth: Depth) -> Vec<Diagnostic> {
+pub fn check(subject: CheckedResource<'_>, cx: &Context, desired: &Json, depth: Depth) -> Vec<Diagnostic> {
     examine(subject, cx, &[desired], |checker| {
         checker.desired = Plain::new(desired.clone());
         if checker.schema_usable() && checker.allows_desired() {
@@ -63,7 +63,7 @@ pub fn check(subject: Subject<'_>, cx: &Context, desired: &Json, depth: Depth) -
 
 /// Asks what `questions` asks, with an ear on what is said meanwhile. `handed` is all that may hold secrets.
 fn examine(
-    subject: Subject<'_>,
+    subject: CheckedResource<'_>,
     cx: &Context,
     handed: &[&Json],
     questions: impl FnOnce(&mut Checker<'_>),
@@ -101,7 +101,7 @@ fn default_mismatch(schema: &Json, name: &str, property: &Json, default: &Json) 
 }
 
 struct Checker<'a> {
-    subject: Subject<'a>,
+    subject: CheckedResource<'a>,
     cx: Context,
     desired: Plain,
     schema: Option<Arc<Schema>>,
@@ -111,7 +111,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn of(subject: Subject<'a>, cx: &Context) -> Self {
+    fn of(subject: CheckedResource<'a>, cx: &Context) -> Self {
         let (schema, secrets, found) = (None, Vec::new(), Vec::new());
         Self { subject, cx: cx.clone(), desired: Plain::default(), schema, secrets, found }
     }

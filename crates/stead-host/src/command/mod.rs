@@ -30,7 +30,7 @@ use secrets::Secrets;
 use shape::Shape;
 
 pub use invoke::CommandSettings;
-pub use resident::{Pool as ResidentPool, Residents};
+pub use resident::{ResidentPool, Residents};
 
 mod answer;
 pub mod extension;

@@ -16,7 +16,9 @@ use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::catalog::Search;
 use crate::provider::Context;
-use stead_system::process::{Conversation, ConversationError, Executable, ProcessError, Program, Refused, is_program};
+use stead_system::process::{
+    Conversation, ConversationError, Executable, ProcessError, Program, RefusedProgram, is_program,
+};
 
 /// How long a program may take to answer, unless programs of resources have less time.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);
@@ -238,7 +240,7 @@ impl DecisionProgram {
     }
 }
 
-fn not_trusted(path: PathBuf, refused: &Refused) -> FindError {
+fn not_trusted(path: PathBuf, refused: &RefusedProgram) -> FindError {
     FindError::Refused { path, why: with_causes(refused), help: refused.help() }
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
 use stead_core::destruction::Effects;
 use stead_core::diff::{Case, Rules};
-use stead_core::export::{Filter, InvalidFilter};
+use stead_core::export::{ExportFilter, InvalidFilter};
 use stead_core::manifest::{Implementation, ResourceKind, UndoWay};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
-use stead_core::schema::{Mismatch, Schema};
+use stead_core::schema::{Schema, SchemaMismatch};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
 
 use super::reseal::Resealer;
@@ -168,7 +168,7 @@ impl Attempt<'_> {
             return self.sealed_all(self.provider.export(&self.cx, &self.input)?);
         }
         let invalid = |error: InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
-        let filter = Filter::parse(self.resealer.plain()).map_err(invalid)?;
+        let filter = ExportFilter::parse(self.resealer.plain()).map_err(invalid)?;
         if *self.desired != Value::Null {
             let of = &self.call.manifest.type_name;
             let message = format!(
@@ -362,7 +362,7 @@ fn covered_at(value: &Value) -> Option<String> {
 /// The secrets as they are, but those whose places have another schema in their wrapping; `None` where that does not fit either.
 fn mixed(schema: &Schema, bare: &Plain, wrapped: &Plain) -> Option<Plain> {
     let (mut mixed, wrapped) = (bare.to_json(), wrapped.to_json());
-    for Mismatch { pointer, .. } in schema.validate(&mixed) {
+    for SchemaMismatch { pointer, .. } in schema.validate(&mixed) {
         mixed.pointer_mut(&pointer)?.clone_from(wrapped.pointer(&pointer)?);
     }
     schema.validate(&mixed).is_empty().then(|| Plain::secret(mixed))
@@ -371,7 +371,7 @@ fn mixed(schema: &Schema, bare: &Plain, wrapped: &Plain) -> Option<Plain> {
 fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Result<(), Failure> {
     let mismatches = schema.validate(&value.to_json());
     let Some(first) = mismatches.first() else { return Ok(()) };
-    let message = format!("{prefix}{}", mismatches.iter().map(Mismatch::line).collect::<Vec<_>>().join("; "));
+    let message = format!("{prefix}{}", mismatches.iter().map(SchemaMismatch::line).collect::<Vec<_>>().join("; "));
     let property = Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty());
     Err(Failure { property, ..Failure::new(kind, message) })
 }

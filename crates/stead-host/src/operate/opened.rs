@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use stead_core::call::{Failure, FailureKind};
-use stead_core::expr::{self, OpenError};
+use stead_core::expr::{self, UnsealError};
 use stead_core::id::SecretName;
 use stead_core::value::{Object, Seal, Sealed, Sensitive, Value};
 
@@ -108,15 +108,15 @@ impl Opener<'_> {
 }
 
 /// Computes a sealed value. What it returns holds no sealed value.
-fn open_sealed(sealed: &Sealed, vault: &dyn Vault) -> Result<Value, OpenError> {
+fn open_sealed(sealed: &Sealed, vault: &dyn Vault) -> Result<Value, UnsealError> {
     let reveal = |name: &SecretName| match vault.reveal(name) {
         Ok(secret) => Ok(secret.expose().clone()),
-        Err(error) => Err(OpenError::Unavailable { name: name.clone(), reason: error.to_string() }),
+        Err(error) => Err(UnsealError::Unavailable { name: name.clone(), reason: error.to_string() }),
     };
     expr::open(&Value::Sealed(sealed.clone()), &reveal)
 }
 
-fn unavailable(error: &OpenError) -> Failure {
+fn unavailable(error: &UnsealError) -> Failure {
     Failure::new(FailureKind::Invalid, error.to_string())
 }
 

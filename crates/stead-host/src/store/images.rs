@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
 use stead_core::manifest::UndoWay;
-use stead_system::fs::{Image, Keeper, Mark, Node, SystemPath, SystemRoot};
+use stead_system::fs::{Image, ImageNode, Keeper, Mark, SystemPath, SystemRoot};
 use zeroize::Zeroizing;
 
 use super::StoreError;
-use super::sealing::{Keys, Purpose, Sequence, TAG};
+use super::sealing::{Keys, SealingPurpose, Sequence, TAG};
 
 const HEADER: &str = "stead-images 1 ";
 
@@ -157,7 +157,7 @@ impl Images {
     /// When the file cannot be written, and it must be.
     pub fn begin(file: File, keys: &Keys, scene: Scene, on_failure: OnFailure) -> Result<Self, ImagesError> {
         let name = Keys::unused_name()?;
-        let sequence = keys.sequences(Purpose::IMAGES, &name)?.into_iter().next().ok_or(StoreError::Seal)?;
+        let sequence = keys.sequences(SealingPurpose::IMAGES, &name)?.into_iter().next().ok_or(StoreError::Seal)?;
         let base = scene.real_root();
         let root = SystemRoot::below(&base);
         let header = Some(format!("{HEADER}{name}\n"));
@@ -280,12 +280,12 @@ impl Keeper for SetImages {
                 self.touched().insert(path);
                 return Ok(());
             }
-            Some(Standing::InPart) if image.node == Node::SameContent => return Ok(()),
+            Some(Standing::InPart) if image.node == ImageNode::SameContent => return Ok(()),
             Some(Standing::Kept) => true,
             None | Some(Standing::InPart) => false,
         };
         log.room = log.room.saturating_sub(content.len() as u64);
-        let is_part = image.node == Node::SameContent;
+        let is_part = image.node == ImageNode::SameContent;
         let entry = Entry::Kept { path: path.clone(), image: image.clone(), again };
         log.write(&entry, content).map_err(|error| match error {
             ImagesError::System(error) => error,
@@ -315,10 +315,10 @@ impl Keeper for SetImages {
 }
 
 /// The content of a file, which is wiped.
-pub type Content = Zeroizing<Vec<u8>>;
+pub type KeptContent = Zeroizing<Vec<u8>>;
 
 /// An entry of a file, with the content that is beside it.
-pub type Read = (Entry, Content);
+pub type Read = (Entry, KeptContent);
 
 /// Reads the entries of a file.
 ///
@@ -329,7 +329,7 @@ pub fn read(bytes: &[u8], keys: &Keys) -> Result<Vec<Read>, ImagesError> {
     let (header, rest) = bytes.split_at(end + 1);
     let header = std::str::from_utf8(header).map_err(|_| ImagesError::Damaged)?;
     let name = header.strip_prefix(HEADER).ok_or(ImagesError::Damaged)?.trim_end();
-    let mut sequences = keys.sequences(Purpose::IMAGES, name)?;
+    let mut sequences = keys.sequences(SealingPurpose::IMAGES, name)?;
     let mut entries = Vec::new();
     let mut records = Records(rest);
     let Some(first) = records.next() else { return Ok(entries) };

@@ -103,14 +103,14 @@ struct Record {
 
 /// The result of reading a record.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Reading {
+pub enum RecordReading {
     /// The content; the default where there is no record.
     Known(Kept),
     /// Something other than this program changed it: its content is unknown.
     Damaged,
 }
 
-impl Default for Reading {
+impl Default for RecordReading {
     fn default() -> Self {
         Self::Known(Kept::default())
     }
@@ -135,10 +135,10 @@ impl Slot {
     ///
     /// # Errors
     /// When the system fails, or a newer version wrote the record: it is not read in part.
-    pub fn read(&self) -> Result<Reading, StoreError> {
+    pub fn read(&self) -> Result<RecordReading, StoreError> {
         match Folder::existing(&self.folder)? {
             Some(folder) => Ok(self.read_in(&folder)?.0),
-            None => Ok(Reading::Known(Kept::default())),
+            None => Ok(RecordReading::Known(Kept::default())),
         }
     }
 
@@ -218,13 +218,13 @@ impl Slot {
     /// a former record are removed.
     fn intact(&self, folder: &Folder) -> Result<(Kept, Option<Notes>), StoreError> {
         match self.read_in(folder)? {
-            (Reading::Known(kept), Behind::Notes(notes)) => Ok((kept, Some(notes))),
-            (Reading::Known(kept), Behind::Nothing) => Ok((kept, None)),
-            (Reading::Known(kept), _) => {
+            (RecordReading::Known(kept), Behind::Notes(notes)) => Ok((kept, Some(notes))),
+            (RecordReading::Known(kept), Behind::Nothing) => Ok((kept, None)),
+            (RecordReading::Known(kept), _) => {
                 folder.remove_unflushed(notes_of(&self.file))?;
                 Ok((kept, None))
             }
-            (Reading::Damaged, _) => {
+            (RecordReading::Damaged, _) => {
                 folder.set_aside(&self.file)?;
                 folder.remove(&self.file)?;
                 folder.remove_unflushed(notes_of(&self.file))?;
@@ -233,11 +233,11 @@ impl Slot {
         }
     }
 
-    fn read_in(&self, folder: &Folder) -> Result<(Reading, Behind), StoreError> {
+    fn read_in(&self, folder: &Folder) -> Result<(RecordReading, Behind), StoreError> {
         Ok(match read_from(folder, &self.file)? {
-            (None, Behind::Damage) => (Reading::Damaged, Behind::Damage),
-            (Some(record), _) if record.owner != self.owner => (Reading::Damaged, Behind::Damage),
-            (record, behind) => (Reading::Known(record.map(|record| record.kept).unwrap_or_default()), behind),
+            (None, Behind::Damage) => (RecordReading::Damaged, Behind::Damage),
+            (Some(record), _) if record.owner != self.owner => (RecordReading::Damaged, Behind::Damage),
+            (record, behind) => (RecordReading::Known(record.map(|record| record.kept).unwrap_or_default()), behind),
         })
     }
 }
@@ -367,14 +367,14 @@ mod tests {
     fn what_is_kept_is_found_again_by_root_and_document() {
         let store = tempfile::tempdir().unwrap();
         let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
-        assert_eq!(one.read().unwrap(), Reading::Known(kept(&[])));
+        assert_eq!(one.read().unwrap(), RecordReading::Known(kept(&[])));
         assert!(!store.path().join(FOLDER).exists(), "reading creates nothing");
         owe(&one, "T:a");
         owe(&one, "T:b");
-        assert_eq!(one.read().unwrap(), Reading::Known(kept(&["T:a", "T:b"])));
-        assert_eq!(other.read().unwrap(), Reading::Known(kept(&[])));
+        assert_eq!(one.read().unwrap(), RecordReading::Known(kept(&["T:a", "T:b"])));
+        assert_eq!(other.read().unwrap(), RecordReading::Known(kept(&[])));
         let elsewhere = Slot::of(store.path(), Path::new("/srv/root"), &DocumentIdentity::of_file(Path::new("/one")));
-        assert_eq!(elsewhere.read().unwrap(), Reading::Known(kept(&[])));
+        assert_eq!(elsewhere.read().unwrap(), RecordReading::Known(kept(&[])));
         one.change(|kept| kept.owed.clear()).unwrap();
         assert!(!one.path().exists(), "nothing is kept of it");
     }
@@ -393,11 +393,11 @@ mod tests {
         });
         for damaged in cut.chain(flipped) {
             fs::write(slot.path(), &damaged).unwrap();
-            assert_eq!(slot.read().unwrap(), Reading::Damaged, "{}", String::from_utf8_lossy(&damaged));
+            assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "{}", String::from_utf8_lossy(&damaged));
         }
         let damaged = fs::read(slot.path()).unwrap();
         owe(&slot, "T:b");
-        assert_eq!(slot.read().unwrap(), Reading::Known(kept(&["T:b"])));
+        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:b"])));
         assert_eq!(fs::read(slot.path().with_extension("json.damaged")).unwrap(), damaged);
     }
 
@@ -407,7 +407,7 @@ mod tests {
         let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
         owe(&one, "T:a");
         fs::copy(one.path(), other.path()).unwrap();
-        assert_eq!(other.read().unwrap(), Reading::Damaged);
+        assert_eq!(other.read().unwrap(), RecordReading::Damaged);
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
                 scope.spawn(move || (0..10).for_each(|each| owe(&slot, &format!("T:{writer}-{each}"))));
             }
         });
-        let Reading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
+        let RecordReading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
         assert_eq!(kept.owed.len(), 40);
     }
 
@@ -454,7 +454,7 @@ mod tests {
 
     /// The keys of what is known to have been created.
     fn created(slot: &Slot) -> Vec<String> {
-        let Reading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
+        let RecordReading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
         kept.managed.into_iter().filter_map(|(key, managed)| managed.created.then_some(key)).collect()
     }
 
@@ -507,10 +507,10 @@ mod tests {
             let mut flipped = whole.clone();
             flipped[at] ^= 1;
             fs::write(notes_at(&slot), flipped).unwrap();
-            assert_eq!(slot.read().unwrap(), Reading::Damaged, "flipped at {at}");
+            assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "flipped at {at}");
         }
         slot.change(|kept| kept.owed.extend(["T:a".to_owned()])).unwrap();
-        assert_eq!(slot.read().unwrap(), Reading::Known(kept(&["T:a"])));
+        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
     }
 
     #[test]

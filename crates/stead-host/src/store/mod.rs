@@ -26,7 +26,7 @@ mod sealing;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use sealing::{Keys, LostKey, Purpose};
+pub use sealing::{Keys, LostKey, SealingPurpose};
 use stead_system::folder::{Folder, FolderError};
 use stead_system::places;
 

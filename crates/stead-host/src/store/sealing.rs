@@ -33,9 +33,9 @@ const MAX_CREDENTIAL: u64 = 1 << 20;
 
 /// The purpose of a sealed text: sealed for one, it cannot be opened for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Purpose(&'static str);
+pub struct SealingPurpose(&'static str);
 
-impl Purpose {
+impl SealingPurpose {
     /// A document that was delivered to the agent.
     pub const DOCUMENT: Self = Self("document");
     /// The texts of a saved plan.
@@ -96,7 +96,7 @@ impl Keys {
     }
 
     /// Seals a value. Returns its name and the content of its file.
-    pub fn seal(&self, purpose: Purpose, value: &impl Serialize) -> Result<(String, Vec<u8>), StoreError> {
+    pub fn seal(&self, purpose: SealingPurpose, value: &impl Serialize) -> Result<(String, Vec<u8>), StoreError> {
         let (name, length) = self.first.name(value)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(|Unspecified| StoreError::Seal)?;
@@ -111,7 +111,7 @@ impl Keys {
     }
 
     /// Returns the value that was sealed under a name; `None` when it was not, or not with these keys.
-    pub fn unseal<T: DeserializeOwned>(&self, purpose: Purpose, name: &str, sealed: &[u8]) -> Option<T> {
+    pub fn unseal<T: DeserializeOwned>(&self, purpose: SealingPurpose, name: &str, sealed: &[u8]) -> Option<T> {
         let (nonce, text) = sealed.strip_prefix(purpose.line().as_slice())?.split_first_chunk()?;
         [Some(&self.first), self.other.as_ref()].into_iter().flatten().find_map(|key| {
             let mut text = Zeroizing::new(text.to_vec());
@@ -127,7 +127,7 @@ impl Keys {
 /// Guarantees: a record that was altered, removed, repeated, moved or brought from another file is not opened.
 pub(crate) struct Sequence {
     key: LessSafeKey,
-    purpose: Purpose,
+    purpose: SealingPurpose,
     name: String,
     count: u64,
 }
@@ -144,7 +144,7 @@ impl Keys {
     }
 
     /// The sequences of a file of this name, by each of the keys: what is written is sealed by the first.
-    pub(crate) fn sequences(&self, purpose: Purpose, name: &str) -> Result<Vec<Sequence>, StoreError> {
+    pub(crate) fn sequences(&self, purpose: SealingPurpose, name: &str) -> Result<Vec<Sequence>, StoreError> {
         let keys = [Some(&self.first), self.other.as_ref()].into_iter().flatten();
         let sequence = |key: &Key| {
             let key = key.of(purpose, name).map_err(|Unspecified| StoreError::Seal)?;
@@ -196,7 +196,7 @@ impl Key {
         Ok((hex(naming.context.sign().as_ref()), naming.length))
     }
 
-    fn of(&self, purpose: Purpose, name: &str) -> Result<LessSafeKey, Unspecified> {
+    fn of(&self, purpose: SealingPurpose, name: &str) -> Result<LessSafeKey, Unspecified> {
         let purpose = [purpose.0.as_bytes(), name.as_bytes()];
         let key = self.sealing.expand(&purpose, &CHACHA20_POLY1305)?;
         Ok(LessSafeKey::new(UnboundKey::from(key)))

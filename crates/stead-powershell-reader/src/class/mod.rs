@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::diag::codes::powershell::script as codes;
 use stead_core::diag::{Code, Severity};
 
-use crate::finding::Finding;
+use crate::finding::ModuleFinding;
 use crate::resource::{DefinitionKind, Methods, Resource};
 use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeForm, UsingKind};
 use crate::text::Text;
@@ -40,9 +40,9 @@ impl File {
         Self { path, text, script }
     }
 
-    fn finding(&self, code: Code, at: usize, message: String) -> Finding {
+    fn finding(&self, code: Code, at: usize, message: String) -> ModuleFinding {
         let place = self.text.place(at);
-        Finding { code, severity: Severity::Error, message, help: None, file: self.path.clone(), place }
+        ModuleFinding { code, severity: Severity::Error, message, help: None, file: self.path.clone(), place }
     }
 }
 
@@ -55,15 +55,15 @@ pub trait Modules {
 
 /// The declarations of a script for users of its module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Declared {
+pub struct DeclaredTypes {
     /// The classes with `[DscResource()]`, in the order of the text.
     pub resources: Vec<Resource>,
     /// The mistakes that PowerShell refuses, in the order of the text.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ModuleFinding>,
 }
 
 /// A file and the types that it sees.
-pub struct Types<'a> {
+pub struct VisibleTypes<'a> {
     file: &'a File,
     used: Vec<Arc<File>>,
     /// True if types may exist that this cannot see.
@@ -120,8 +120,8 @@ pub struct Inherited<'t> {
 /// assert_eq!(schema["properties"]["Port"]["maximum"], 65535);
 /// assert_eq!(schema["required"], serde_json::json!(["Name"]));
 /// ```
-pub fn declared(file: &File, modules: &dyn Modules) -> Declared {
-    let types = Types::new(file, modules);
+pub fn declared(file: &File, modules: &dyn Modules) -> DeclaredTypes {
+    let types = VisibleTypes::new(file, modules);
     let resources = file.script.types.iter().filter(|ty| attributes::is(&ty.attributes, "dscresource"));
     let resources = resources.map(|ty| types.resource(ty)).collect();
     let mut findings: Vec<_> = file
@@ -132,10 +132,10 @@ pub fn declared(file: &File, modules: &dyn Modules) -> Declared {
         .collect();
     rules::check(&types, &mut findings);
     findings.sort_by_key(|finding| finding.place);
-    Declared { resources, findings }
+    DeclaredTypes { resources, findings }
 }
 
-impl<'a> Types<'a> {
+impl<'a> VisibleTypes<'a> {
     /// The types that a file sees: its own and those of modules that it uses.
     pub fn new(file: &'a File, modules: &dyn Modules) -> Self {
         let (mut used, mut missing, mut open) = (Vec::new(), Vec::new(), false);
@@ -344,7 +344,7 @@ fn full_name(form: &TypeForm) -> String {
     }
 }
 
-impl Types<'_> {
+impl VisibleTypes<'_> {
     /// An enumeration: a member without a value is one above the member before it.
     pub fn enumeration(&self, ty: &TypeDefinition) -> Enumeration {
         self.enumeration_within(ty, MAX_REFERENCES)
@@ -375,7 +375,7 @@ impl Types<'_> {
         members.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    fn missing_modules(&self, findings: &mut Vec<Finding>) {
+    fn missing_modules(&self, findings: &mut Vec<ModuleFinding>) {
         for (at, name) in &self.missing {
             findings.push(self.file.finding(&codes::MODULE, *at, format!("cannot find the module '{name}'")));
         }

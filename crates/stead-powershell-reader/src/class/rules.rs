@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use stead_core::diag::codes::powershell::script as codes;
 
-use super::{Inherited, Types, attributes, known, names};
-use crate::finding::Finding;
+use super::{Inherited, VisibleTypes, attributes, known, names};
+use crate::finding::ModuleFinding;
 use crate::script::{Attribute, Member, MemberKind, TypeDefinition, TypeForm, TypeName};
 use crate::types::Type;
 
@@ -57,7 +57,7 @@ const PROPERTIES: &[(&str, &[&str])] = &[
 ];
 
 /// Adds what PowerShell refuses.
-pub(super) fn check(types: &Types<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn check(types: &VisibleTypes<'_>, findings: &mut Vec<ModuleFinding>) {
     types.missing_modules(findings);
     let mut checker = Checker { types, findings };
     let mut names = BTreeSet::new();
@@ -70,8 +70,8 @@ pub(super) fn check(types: &Types<'_>, findings: &mut Vec<Finding>) {
 }
 
 struct Checker<'c, 'a> {
-    types: &'c Types<'a>,
-    findings: &'c mut Vec<Finding>,
+    types: &'c VisibleTypes<'a>,
+    findings: &'c mut Vec<ModuleFinding>,
 }
 
 impl Checker<'_, '_> {

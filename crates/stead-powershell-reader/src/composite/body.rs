@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::manifest::expression::{Dialect, Parse, Parser, fail};
-use crate::manifest::{Entry, Expression, Fault, Value, same};
+use crate::manifest::{Entry, Expression, ManifestFault, Value, same};
 use crate::token::{Mode, Token, TokenKind, variable_name};
 
 /// A statement, with where it stands.
@@ -25,11 +25,11 @@ pub enum StatementKind {
     /// `foreach ($name in values) { }`
     ForEach(String, Expression, Vec<Statement>),
     /// `Keyword Name { Property = value }`
-    Instance(Declaration),
+    Instance(DeclaredInstance),
 }
 
 /// An instance as declared.
-pub struct Declaration {
+pub struct DeclaredInstance {
     /// The name of its resource.
     pub keyword: String,
     /// Its own name.
@@ -41,7 +41,7 @@ pub struct Declaration {
 }
 
 /// The statements of a body, behind its `param` block; offsets are those of the body. What is nothing of these is refused.
-pub fn statements(body: &str) -> Result<Vec<Statement>, Fault> {
+pub fn statements(body: &str) -> Result<Vec<Statement>, ManifestFault> {
     Parser::parse(body, Dialect::Configuration, 0, |parser| {
         skip_parameters(parser)?;
         up_to(parser, TokenKind::End)
@@ -49,7 +49,7 @@ pub fn statements(body: &str) -> Result<Vec<Statement>, Fault> {
 }
 
 /// The expression that a text is, such as the default of a parameter.
-pub fn expression(text: &str) -> Result<Expression, Fault> {
+pub fn expression(text: &str) -> Result<Expression, ManifestFault> {
     Parser::parse(text, Dialect::Configuration, 0, Parser::statement)
 }
 
@@ -271,7 +271,7 @@ fn instance(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     parser.next();
     let properties = parser.entries(property)?;
     let keyword = parser.lexer.text(keyword).to_owned();
-    Ok(StatementKind::Instance(Declaration { keyword, name, name_at, properties }))
+    Ok(StatementKind::Instance(DeclaredInstance { keyword, name, name_at, properties }))
 }
 
 /// The value of a property. A script is given to the resource as its text.

@@ -5,10 +5,10 @@ mod body;
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
 
-pub use body::{Declaration, Statement, StatementKind, expression, statements};
+pub use body::{DeclaredInstance, Statement, StatementKind, expression, statements};
 
-use crate::class::{File, Modules, Types, attributes};
-use crate::finding::Finding;
+use crate::class::{File, Modules, VisibleTypes, attributes};
+use crate::finding::ModuleFinding;
 use crate::manifest::same;
 use crate::resource::{DefinitionKind, Methods, Resource};
 use crate::script::{Attribute, Constant, Function, Parameter, Scope};
@@ -18,9 +18,9 @@ use crate::types::Type;
 
 /// The resources that a script declares as configurations: each by its name, with its parameters as properties. Errors of
 /// the script itself, and a script without a configuration, are findings; the first of the former leaves nothing.
-pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<Finding>) {
+pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<ModuleFinding>) {
     let (script, text) = (&file.script, &file.text);
-    let finding = |code: Code, place: LineColumn, message: String| Finding {
+    let finding = |code: Code, place: LineColumn, message: String| ModuleFinding {
         code,
         severity: Severity::Error,
         message,
@@ -37,7 +37,7 @@ pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<Fi
         return (Vec::new(), problems);
     }
     let declared = script.configurations.iter().filter(|configuration| configuration.scope == Scope::Top);
-    let types = Types::new(file, modules);
+    let types = VisibleTypes::new(file, modules);
     let resources: Vec<_> = declared.map(|configuration| resource(configuration, file, &types)).collect();
     if resources.is_empty() {
         return (
@@ -48,7 +48,7 @@ pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<Fi
     (resources, Vec::new())
 }
 
-fn resource(configuration: &Function, file: &File, types: &Types<'_>) -> Resource {
+fn resource(configuration: &Function, file: &File, types: &VisibleTypes<'_>) -> Resource {
     Resource {
         name: configuration.name.clone(),
         class_name: None,
@@ -63,7 +63,7 @@ fn resource(configuration: &Function, file: &File, types: &Types<'_>) -> Resourc
     }
 }
 
-fn property(parameter: &Parameter, text: &Text, types: &Types<'_>) -> Property {
+fn property(parameter: &Parameter, text: &Text, types: &VisibleTypes<'_>) -> Property {
     Property {
         name: parameter.name.clone(),
         written: parameter.ty.as_ref().map(|ty| ty.text.clone()),

@@ -5,7 +5,7 @@ mod arithmetic;
 use super::expression::environment;
 use super::syntax::{Expression, Link, Piece, Unary};
 use super::value::Value;
-use super::{Context, Fault, same};
+use super::{Context, ManifestFault, same};
 use arithmetic::{Amount, add, bitwise, calculate, compare, equal, integer, number, whole};
 
 /// Why there is no value.
@@ -456,7 +456,7 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-impl From<String> for Fault {
+impl From<String> for ManifestFault {
     /// Turns a mistake in a value into one in the whole manifest.
     fn from(message: String) -> Self {
         Self { offset: 0, message }

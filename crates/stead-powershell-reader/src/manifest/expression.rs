@@ -3,7 +3,7 @@
 
 use super::syntax::{Entry, Expression, Link, Piece, Unary};
 use super::value::Value;
-use super::{Fault, same};
+use super::{ManifestFault, same};
 use crate::token::{Flaw, Level, Lexer, Mode, Number, StringPart, Token, TokenKind, parts, unquote, variable_name};
 
 /// Which language a text is in.
@@ -38,7 +38,7 @@ const REFUSED: &[&str] = &["match", "notmatch", "replace", "as", "f", ".."];
 const DEEPEST: usize = 100;
 
 /// Parses the statements of a text.
-pub(super) fn parse(text: &str) -> Result<Vec<Expression>, Fault> {
+pub(super) fn parse(text: &str) -> Result<Vec<Expression>, ManifestFault> {
     Parser::parse(text, Dialect::Manifest, 0, |parser| parser.statements(TokenKind::End))
 }
 
@@ -60,10 +60,10 @@ pub(crate) struct Parser<'a> {
     depth: usize,
 }
 
-pub(crate) type Parse<T> = Result<T, Fault>;
+pub(crate) type Parse<T> = Result<T, ManifestFault>;
 
 pub(crate) fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
-    Err(Fault { offset: token.start, message: message.into() })
+    Err(ManifestFault { offset: token.start, message: message.into() })
 }
 
 impl<'a> Parser<'a> {
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         let mut parser = Self { lexer: Lexer::new(text), dialect, depth };
         let parsed = rule(&mut parser);
         match parser.lexer.into_flaws().into_iter().next() {
-            Some((flaw, offset)) => Err(Fault { offset, message: describe(flaw).to_owned() }),
+            Some((flaw, offset)) => Err(ManifestFault { offset, message: describe(flaw).to_owned() }),
             None => parsed,
         }
     }
@@ -471,7 +471,7 @@ impl<'a> Parser<'a> {
                     let statements = Parser::parse(&nested.script, self.dialect, self.depth + 1, |parser| {
                         parser.statements(TokenKind::End)
                     });
-                    let statements = statements.map_err(|fault| Fault {
+                    let statements = statements.map_err(|fault| ManifestFault {
                         offset: token.start + nested.origin(fault.offset),
                         message: fault.message,
                     })?;

@@ -25,7 +25,7 @@ pub struct Context<'a> {
 
 /// Why a manifest has no value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct ManifestFault {
     /// Where.
     pub offset: usize,
     /// The mistake, in one sentence.
@@ -50,12 +50,12 @@ pub struct Fault {
 /// assert!(read("@{ ModuleVersion = (Get-Date) }", &context).is_err());
 /// # Ok::<(), String>(())
 /// ```
-pub fn read(text: &str, context: &Context<'_>) -> Result<Value, Fault> {
+pub fn read(text: &str, context: &Context<'_>) -> Result<Value, ManifestFault> {
     let statements = expression::parse(text)?;
     let mut outputs = evaluate::outputs(&statements, context)?;
     match (outputs.pop(), outputs.is_empty()) {
         (Some(table @ Value::Table(_)), true) => Ok(table),
-        _ => Err(Fault { offset: 0, message: "a manifest must be exactly one table '@{ .. }'".to_owned() }),
+        _ => Err(ManifestFault { offset: 0, message: "a manifest must be exactly one table '@{ .. }'".to_owned() }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stead_system::fs::{Handle, Identity, Kind, OpenError, Trust, TrustedDirectory, for_each_name, read_once};
+use stead_system::fs::{FileKind, Handle, Identity, OpenError, Trust, TrustedDirectory, for_each_name, read_once};
 
 /// The names in a directory, and for each whether it may be that of a directory or of a file.
 pub type Names = BTreeMap<String, Entry>;
@@ -127,10 +127,10 @@ impl Files for Disk<'_> {
         let mut names = Names::new();
         let listed = for_each_name(opened, |name, kind| {
             let kind = match kind {
-                Some(Kind::Directory) => Entry::Directory,
-                Some(Kind::File) => Entry::File,
-                Some(Kind::Symlink) | None => Entry::Link,
-                Some(Kind::Special) => return,
+                Some(FileKind::Directory) => Entry::Directory,
+                Some(FileKind::File) => Entry::File,
+                Some(FileKind::Symlink) | None => Entry::Link,
+                Some(FileKind::Special) => return,
             };
             if let Some(name) = name.to_str() {
                 names.insert(name.to_owned(), kind);

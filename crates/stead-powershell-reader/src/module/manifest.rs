@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Version};
-use crate::manifest::{self, Context, Fault, Value, same, wildcard};
+use crate::manifest::{self, Context, ManifestFault, Value, same, wildcard};
 
 /// The manifest of a module, evaluated.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -94,11 +94,11 @@ const MEMBERS: &[&str] = &[
 const POWERSHELL: [u32; 2] = [7, 99];
 
 /// Reads the manifest of a module. `folder` is the one that it lies in.
-pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> Result<Manifest, Fault> {
+pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> Result<Manifest, ManifestFault> {
     let folder = folder.to_string_lossy();
     let table = manifest::read(text, &Context { folder: &folder, environment, variables: None })?;
     let place = |key: &str| MemberOffsets { text }.of(key);
-    let fault = |key: &str, message: String| Fault { offset: place(key), message };
+    let fault = |key: &str, message: String| ManifestFault { offset: place(key), message };
     if let Value::Table(entries) = &table {
         let unknown =
             entries.iter().map(|(key, _)| key.to_text()).find(|key| !MEMBERS.iter().any(|known| same(known, key)));

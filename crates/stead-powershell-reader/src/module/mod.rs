@@ -18,7 +18,7 @@ pub use find::{FoundModule, find, module_path};
 pub use manifest::{Exports, Manifest};
 pub use version::Version;
 
-use crate::finding::Finding;
+use crate::finding::ModuleFinding;
 use crate::manifest::same;
 use crate::resource::{DefinitionKind, Resource};
 
@@ -41,7 +41,7 @@ pub struct Module {
     /// All resources in it, those that are not exported included.
     pub resources: Vec<Arc<Resource>>,
     /// The mistakes, by file and place.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ModuleFinding>,
 }
 
 /// A script of a module.

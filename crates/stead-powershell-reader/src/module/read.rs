@@ -11,7 +11,7 @@ use super::find::holds;
 use super::{Files, FoundModule, Manifest, Module, Modules, Role, Script, Version, manifest};
 use crate::class::{self, File};
 use crate::composite;
-use crate::finding::Finding;
+use crate::finding::ModuleFinding;
 use crate::manifest::same;
 use crate::mof;
 use crate::resource::Resource;
@@ -75,14 +75,14 @@ struct Reader<'a> {
     folder: PathBuf,
     scripts: Vec<Script>,
     resources: Vec<Arc<Resource>>,
-    findings: Vec<Finding>,
+    findings: Vec<ModuleFinding>,
     /// True if the root script defines two types of one name.
     has_type_twice: bool,
 }
 
 impl Reader<'_> {
     fn report(&mut self, code: Code, severity: Severity, file: &Arc<PathBuf>, place: LineColumn, message: String) {
-        self.findings.push(Finding { code, severity, message, help: None, file: file.clone(), place });
+        self.findings.push(ModuleFinding { code, severity, message, help: None, file: file.clone(), place });
     }
 
     fn bytes(&mut self, file: &Arc<PathBuf>) -> Option<Vec<u8>> {
@@ -276,7 +276,7 @@ fn check_exports(module: &mut Module) {
     let known = |name: &String| module.resources.iter().any(|resource| same(&resource.name, name));
     let missing = names.iter().filter(|name| !known(name));
     let findings: Vec<_> = missing
-        .map(|name| Finding {
+        .map(|name| ModuleFinding {
             code: &codes::EXPORT,
             severity: Severity::Warning,
             message: format!("'DscResourcesToExport' names '{name}', which the module does not have"),

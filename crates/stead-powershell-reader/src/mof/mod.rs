@@ -19,7 +19,7 @@ use stead_core::diag::{Code, Severity};
 
 pub use declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Shape, Value};
 
-use crate::finding::Finding;
+use crate::finding::ModuleFinding;
 use crate::resource::Resource;
 use crate::text::Text;
 
@@ -31,7 +31,7 @@ pub struct Schema {
     /// The resources: classes that derive from `OMI_BaseResource`. At most one, because its name is that of the file.
     pub resources: Vec<Resource>,
     /// The mistakes, by place.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ModuleFinding>,
 }
 
 /// Reads a schema.
@@ -88,7 +88,7 @@ pub fn read(bytes: &[u8], file: &Arc<PathBuf>) -> Schema {
 }
 
 impl Schema {
-    fn refused(findings: Vec<Finding>) -> Self {
+    fn refused(findings: Vec<ModuleFinding>) -> Self {
         Self { findings, ..Self::default() }
     }
 }
@@ -133,8 +133,8 @@ impl MofFault {
         self
     }
 
-    fn finding(&self, text: &Text, file: &Arc<PathBuf>) -> Finding {
-        Finding {
+    fn finding(&self, text: &Text, file: &Arc<PathBuf>) -> ModuleFinding {
+        ModuleFinding {
             code: self.code,
             severity: self.severity,
             message: self.message.clone(),

@@ -4,7 +4,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::brackets::Bracketed;
 use super::parser::{Broken, Parsed, Parser};
-use super::problem::Problem;
+use super::problem::SyntaxProblem;
 use super::{Argument, Attribute, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeForm, TypeName};
 use crate::token::{Mode, Token, TokenKind};
 
@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
             let named = attribute.named.iter().map(|(_, argument)| argument);
             for argument in attribute.positional.iter().chain(named).filter(|argument| argument.value.is_none()) {
                 let message = format!("'{}' is not a constant", argument.text);
-                self.script.problems.push(Problem::new(&codes::ATTRIBUTE, argument.at, message));
+                self.script.problems.push(SyntaxProblem::new(&codes::ATTRIBUTE, argument.at, message));
             }
         }
     }

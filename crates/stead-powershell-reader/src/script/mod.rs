@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::Text;
 
 pub use constant::Constant;
-pub use problem::Problem;
+pub use problem::SyntaxProblem;
 
 /// The definitions in a script. Offsets are bytes of its [`Text`].
 ///
@@ -49,7 +49,7 @@ pub struct Script {
     /// Configurations, in the order of the text.
     pub configurations: Vec<Function>,
     /// Where PowerShell's parser has an error, in the order of the text. PowerShell loads no file with one.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SyntaxProblem>,
 }
 
 /// A using statement.

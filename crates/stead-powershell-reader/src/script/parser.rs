@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::script as codes;
 
-use super::problem::Problem;
+use super::problem::SyntaxProblem;
 use super::{Scope, Script};
 use crate::token::{Lexer, Mode, Nested, StringPart, Token, TokenKind, parts};
 
@@ -86,7 +86,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         let mut script = self.script;
         if !self.stopped {
             let flaws = self.lexer.into_flaws().into_iter();
-            script.problems.extend(flaws.map(|(flaw, at)| Problem::of_token(flaw, self.origin.offset(at))));
+            script.problems.extend(flaws.map(|(flaw, at)| SyntaxProblem::of_token(flaw, self.origin.offset(at))));
         }
         script.problems.sort_by_key(|problem| problem.at);
         script
@@ -162,7 +162,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     /// Reports a mistake that has its place in the file already.
     pub(super) fn report_at(&mut self, code: Code, place: usize, message: impl Into<String>) {
         if !self.stopped {
-            self.script.problems.push(Problem::new(code, place, message));
+            self.script.problems.push(SyntaxProblem::new(code, place, message));
         }
     }
 

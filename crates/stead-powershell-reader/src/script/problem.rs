@@ -7,7 +7,7 @@ use crate::token::Flaw;
 
 /// An error of PowerShell's parser.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Problem {
+pub struct SyntaxProblem {
     /// The kind of error.
     pub code: Code,
     /// The mistake, in one sentence.
@@ -16,7 +16,7 @@ pub struct Problem {
     pub at: usize,
 }
 
-impl Problem {
+impl SyntaxProblem {
     pub(super) fn new(code: Code, at: usize, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), at }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_powershell_reader::finding::Finding;
+use stead_powershell_reader::finding::ModuleFinding;
 use stead_powershell_reader::module::{Entry, Files, Module, Modules, Names, Stamped};
 use stead_powershell_reader::{mof, schema};
 use stead_system::fs::OpenError;
@@ -88,8 +88,8 @@ fn show(shown: &mut String, module: &Module, root: &Path) -> Result<(), std::fmt
     Ok(())
 }
 
-fn line(finding: &Finding, root: &Path) -> String {
-    let Finding { code, severity, message, file, place, .. } = finding;
+fn line(finding: &ModuleFinding, root: &Path) -> String {
+    let ModuleFinding { code, severity, message, file, place, .. } = finding;
     let file = file.strip_prefix(root).unwrap_or(file).display();
     let message = message.replace("/modules/", "");
     let mut text = format!("{file}:{}:{}: {}[{}]: {message}\n", place.line, place.column, severity.as_str(), code.id);

@@ -14,7 +14,7 @@ use stead_core::schema::is_key_of_instances;
 use stead_powershell_reader::types::{Class, Enumeration, Property, Type};
 
 pub use json::{Json, JsonError};
-pub use refusal::{Mismatch, Path, Refusal};
+pub use refusal::{Mismatch, Path, ValueRefusal};
 pub use wire::Wire;
 
 /// Returns whether two names of properties or members are the same.
@@ -64,7 +64,7 @@ pub fn properties(
     declared: &[Property],
     stated: &[(String, Json)],
     purpose: Purpose,
-) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
+) -> Result<Vec<(String, Wire)>, Vec<ValueRefusal>> {
     let path = Path::PROPERTIES;
     let (mut wires, mut refusals) = (Vec::new(), duplicates(stated, path).err().into_iter().collect::<Vec<_>>());
     for (name, value) in stated {
@@ -90,14 +90,14 @@ pub fn properties(
 }
 
 /// The value of a property: by its type, and by its rules.
-pub fn property_value(property: &Property, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+pub fn property_value(property: &Property, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let wire = convert(&property.ty, value, place)?;
     property.rules.iter().try_for_each(|rule| rule::check(rule, &wire, place))?;
     Ok(wire)
 }
 
 /// Converts a value to the form from which the worker builds a value of that type.
-pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     if let Type::Nullable(inner) = ty {
         return if *value == Json::Null { Ok(Wire::Null) } else { convert(inner, value, place) };
     }
@@ -153,7 +153,7 @@ fn holds_null(ty: &Type) -> bool {
 }
 
 /// A value without a declared type.
-fn anything(value: &Json, objects: bool, place: Path<'_>) -> Result<Wire, Refusal> {
+fn anything(value: &Json, objects: bool, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     Ok(match value {
         Json::Null => Wire::Null,
         Json::Bool(truth) => Wire::Bool(*truth),
@@ -174,7 +174,7 @@ fn anything(value: &Json, objects: bool, place: Path<'_>) -> Result<Wire, Refusa
 }
 
 /// An integer stays one; a fraction is a double, or a decimal where a double would lose digits and a decimal does not.
-fn untyped_number(text: &str, place: Path<'_>) -> Result<Wire, Refusal> {
+fn untyped_number(text: &str, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     if !text.contains(['.', 'e', 'E']) {
         return Ok(Wire::Integer(number::integer(text).unwrap_or_else(|| text.to_owned())));
     }
@@ -186,7 +186,7 @@ fn untyped_number(text: &str, place: Path<'_>) -> Result<Wire, Refusal> {
 }
 
 /// A number of a type; also as a text in JSON's grammar, and the names of what is not finite.
-fn a_number(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn a_number(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let (Json::Number(text) | Json::String(text)) = value else { return Err(place.kind(number_name(ty), value)) };
     let is_float = matches!(ty, Type::Single | Type::Double);
     if is_float && matches!(value, Json::String(_)) && ["NaN", "Infinity", "-Infinity"].contains(&text.as_str()) {
@@ -232,7 +232,7 @@ fn number_name(ty: &Type) -> &'static str {
 }
 
 /// Types whose values are written as text.
-fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     if let (Type::String, Json::Number(number)) = (ty, value)
         && let Some(integer) = number::integer(number).filter(|_| !number.contains(['.', 'e', 'E']))
     {
@@ -256,7 +256,7 @@ fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     in_form(text, (expected, is_form), place)
 }
 
-fn in_form(text: &str, (expected, is_form): (&str, TextForm), place: Path<'_>) -> Result<Wire, Refusal> {
+fn in_form(text: &str, (expected, is_form): (&str, TextForm), place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let refuse = || place.refuse(Mismatch::Form, format!("must be {expected}"));
     is_form(text).then(|| Wire::String(text.to_owned())).ok_or_else(refuse)
 }
@@ -274,7 +274,7 @@ fn secret_text(value: &Json) -> Option<&str> {
 }
 
 /// `{"username": .., "password": ..}`, by itself or wrapped as a secret.
-fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn credential(value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let Json::Object(members) = value else {
         return Err(place.kind("an object with 'username' and 'password'", value));
     };
@@ -312,7 +312,7 @@ fn combined(enumeration: &Enumeration, number: i128) -> Option<String> {
 }
 
 /// A member of an enumeration by its name, or by a number that is its value; of flags, several.
-fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let refuse = || {
         let names: Vec<&str> = enumeration.members.iter().map(|(name, _)| name.as_str()).collect();
         let (count, form) = if enumeration.flags { ("one or several", ", separated by commas") } else { ("one", "") };
@@ -347,14 +347,14 @@ fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Resul
 fn members(
     value: &Json,
     place: Path<'_>,
-    convert: impl Fn(&Json, Path<'_>) -> Result<Wire, Refusal>,
-) -> Result<Vec<(String, Wire)>, Refusal> {
+    convert: impl Fn(&Json, Path<'_>) -> Result<Wire, ValueRefusal>,
+) -> Result<Vec<(String, Wire)>, ValueRefusal> {
     let Json::Object(members) = value else { return Err(place.kind("an object", value)) };
     duplicates(members, place)?;
     members.iter().map(|(name, value)| Ok((name.clone(), convert(value, place.member(name))?))).collect()
 }
 
-fn duplicates(members: &[(String, Json)], place: Path<'_>) -> Result<(), Refusal> {
+fn duplicates(members: &[(String, Json)], place: Path<'_>) -> Result<(), ValueRefusal> {
     let mut seen = std::collections::BTreeSet::new();
     let twice = members.iter().find(|(name, _)| !seen.insert(name.to_lowercase()));
     twice.map_or(Ok(()), |(name, _)| {
@@ -363,7 +363,7 @@ fn duplicates(members: &[(String, Json)], place: Path<'_>) -> Result<(), Refusal
 }
 
 /// The members of an instance of a class, by their types and with the names of the declaration.
-fn class_members(class: &Class, value: &Json, place: Path<'_>) -> Result<Vec<(String, Wire)>, Refusal> {
+fn class_members(class: &Class, value: &Json, place: Path<'_>) -> Result<Vec<(String, Wire)>, ValueRefusal> {
     // A class within itself is not described again.
     if class.properties.is_empty() {
         return members(value, place, |value, place| anything(value, false, place));
@@ -384,7 +384,7 @@ fn class_members(class: &Class, value: &Json, place: Path<'_>) -> Result<Vec<(St
 }
 
 /// The elements of an array; a single value is an array of one.
-fn items(item: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn items(item: &Type, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     let Json::Array(items) = value else { return Ok(Wire::Array(vec![convert(item, value, place)?])) };
     let one = |(index, value): (usize, &Json)| convert(item, value, place.item(index));
     items.iter().enumerate().map(one).collect::<Result<_, _>>().map(Wire::Array)
@@ -442,7 +442,7 @@ fn element(name: &str) -> Type {
     }
 }
 
-fn other(name: &str, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+fn other(name: &str, value: &Json, place: Path<'_>) -> Result<Wire, ValueRefusal> {
     match (Other::of(name), value) {
         (Other::List(item), Json::Array(_)) => items(&item, value, place),
         (Other::List(_), _) => Err(place.kind("an array", value)),

@@ -11,7 +11,7 @@ use super::Json;
 /// Why a value was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("'{place}' {message}")]
-pub struct Refusal {
+pub struct ValueRefusal {
     /// The kind of finding.
     pub code: Code,
     /// The path of the value, as in `properties.Sizes[2]`.
@@ -79,7 +79,7 @@ impl<'a> Path<'a> {
         Path { outer: Some(self), step: PathStep::Index(index) }
     }
 
-    pub(super) fn refuse(&self, mismatch: Mismatch, message: impl Into<String>) -> Refusal {
+    pub(super) fn refuse(&self, mismatch: Mismatch, message: impl Into<String>) -> ValueRefusal {
         let code = match mismatch {
             Mismatch::Unknown => &codes::UNKNOWN_PROPERTY,
             Mismatch::Missing => &codes::MISSING_PROPERTY,
@@ -87,7 +87,7 @@ impl<'a> Path<'a> {
             Mismatch::Unsupported => &codes::UNSUPPORTED_TYPE,
             _ => &codes::VALUE,
         };
-        Refusal { code, place: self.to_string(), pointer: self.pointer(), mismatch, message: message.into() }
+        ValueRefusal { code, place: self.to_string(), pointer: self.pointer(), mismatch, message: message.into() }
     }
 
     fn pointer(&self) -> String {
@@ -99,7 +99,7 @@ impl<'a> Path<'a> {
     }
 
     /// A value of another kind than expected.
-    pub(super) fn kind(&self, expected: &str, found: &Json) -> Refusal {
+    pub(super) fn kind(&self, expected: &str, found: &Json) -> ValueRefusal {
         self.refuse(Mismatch::Kind, format!("must be {expected}, not {}", found.described()))
     }
 }

@@ -2,10 +2,10 @@
 
 use stead_powershell_reader::types::Rule;
 
-use super::{Mismatch, Path, Refusal, Wire, same_name};
+use super::{Mismatch, Path, ValueRefusal, Wire, same_name};
 
 /// Holds a rule against a value. Patterns are those of .NET: PowerShell holds against them itself when it assigns.
-pub(super) fn check(rule: &Rule, wire: &Wire, place: Path<'_>) -> Result<(), Refusal> {
+pub(super) fn check(rule: &Rule, wire: &Wire, place: Path<'_>) -> Result<(), ValueRefusal> {
     let each = |is_valid: &dyn Fn(&Wire) -> bool| match wire {
         Wire::Array(items) => items.iter().all(is_valid),
         one => is_valid(one),

@@ -16,12 +16,12 @@ use stead_core::id::{ResourceId, TypeName};
 use stead_core::text::{self, Kind, SourceId, Sources, Span, Spanned};
 use stead_core::value::{self, DataType, Number, Object};
 use stead_powershell_reader::class::File;
-use stead_powershell_reader::composite::{Declaration, Statement, StatementKind, statements};
-use stead_powershell_reader::manifest::{Context, Entry, Expression, Fault, Value, evaluate, same, truth};
+use stead_powershell_reader::composite::{DeclaredInstance, Statement, StatementKind, statements};
+use stead_powershell_reader::manifest::{Context, Entry, Expression, ManifestFault, Value, evaluate, same, truth};
 use stead_powershell_reader::resource::Resource;
 
 use super::parameters::{Bound, Unbound};
-use crate::convert::Refusal;
+use crate::convert::ValueRefusal;
 
 /// A resource that a configuration can name by a keyword.
 pub(crate) struct Target {
@@ -72,21 +72,21 @@ pub(crate) fn expand(
     sources: &mut Sources,
 ) -> Result<Expansion, Vec<ExpansionFinding>> {
     let source = sources.add_once(&file.path.to_string_lossy(), file.text.as_str());
-    let at = |Fault { offset, message }: Fault| {
+    let at = |ManifestFault { offset, message }: ManifestFault| {
         let width = file.text.as_str().get(offset..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let [start, end] = [offset, offset + width].map(|offset| u32::try_from(offset).unwrap_or(u32::MAX));
         let message = format!("'{}' cannot be expanded: {message}", resource.name);
         vec![ExpansionFinding::from(Diagnostic::error(&codes::EXPANSION, Span::new(source, start, end), message))]
     };
-    let fault = |message: &str| at(Fault { offset: 0, message: message.to_owned() });
+    let fault = |message: &str| at(ManifestFault { offset: 0, message: message.to_owned() });
     if let Some(problem) = file.script.problems.first() {
-        return Err(at(Fault { offset: problem.at, message: problem.message.clone() }));
+        return Err(at(ManifestFault { offset: problem.at, message: problem.message.clone() }));
     }
     let found = file.script.configurations.iter().find(|configuration| same(&configuration.name, &resource.name));
     let Some(configuration) = found else { return Err(fault("the file no longer declares this Configuration")) };
     let text = file.text.as_str().get(configuration.body.clone()).unwrap_or_default();
     let start = configuration.body.start;
-    let shifted = |fault: Fault| Fault { offset: fault.offset + start, ..fault };
+    let shifted = |fault: ManifestFault| ManifestFault { offset: fault.offset + start, ..fault };
     let statements = statements(text).map_err(|fault| at(shifted(fault)))?;
     let folder = file.path.parent().unwrap_or(Path::new("/"));
     let bound = Bound::new(resource, configuration, stated, folder).map_err(|unbound| match unbound {
@@ -111,7 +111,7 @@ pub(crate) fn expand(
 }
 
 /// A property of the document that the resource does not accept.
-fn refused(refusal: &Refusal) -> ExpansionFinding {
+fn refused(refusal: &ValueRefusal) -> ExpansionFinding {
     let finding = Diagnostic::error(refusal.code, Span::default(), refusal.to_string());
     ExpansionFinding { finding: Diagnostic { span: None, ..finding }, property: refusal.pointer.clone() }
 }
@@ -142,10 +142,10 @@ struct Made {
     instance: Instance,
 }
 
-type Expand<T> = Result<T, Fault>;
+type Expand<T> = Result<T, ManifestFault>;
 
 fn fail<T>(offset: usize, message: impl Into<String>) -> Expand<T> {
-    Err(Fault { offset, message: message.into() })
+    Err(ManifestFault { offset, message: message.into() })
 }
 
 impl Expander<'_> {
@@ -178,7 +178,7 @@ impl Expander<'_> {
     fn with<T>(&self, at: usize, compute: impl FnOnce(&Context<'_>) -> Result<T, String>) -> Expand<T> {
         let variables = Some(&self.bound.variables);
         let context = Context { folder: self.folder, environment: &|_| None, variables };
-        compute(&context).map_err(|message| Fault { offset: at, message })
+        compute(&context).map_err(|message| ManifestFault { offset: at, message })
     }
 
     fn value(&self, expression: &Expression, at: usize) -> Expand<Value> {
@@ -225,7 +225,7 @@ impl Expander<'_> {
         if value.depth() > DEEPEST_VARIABLE {
             return fail(at, format!("'${name}' would hold more than {DEEPEST_VARIABLE} levels of values"));
         }
-        let value = self.bound.assigned(name, value).map_err(|message| Fault { offset: at, message })?;
+        let value = self.bound.assigned(name, value).map_err(|message| ManifestFault { offset: at, message })?;
         self.bound.variables.insert(name.to_lowercase(), value);
         Ok(())
     }
@@ -258,11 +258,11 @@ impl Expander<'_> {
             modules.push(Value::Null);
         }
         for module in modules {
-            let import = import_of(&module, version.clone(), names.clone()).ok_or_else(|| Fault {
+            let import = import_of(&module, version.clone(), names.clone()).ok_or_else(|| ManifestFault {
                 offset: at,
                 message: "'-ModuleName' needs names, or tables with 'ModuleName' and 'ModuleVersion'".to_owned(),
             })?;
-            self.keywords.check(&import).map_err(|message| Fault { offset: at, message })?;
+            self.keywords.check(&import).map_err(|message| ManifestFault { offset: at, message })?;
             self.imports.push(import);
         }
         Ok(())
@@ -276,7 +276,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn instance(&mut self, declaration: &Declaration, at: &Range<usize>) -> Expand<()> {
+    fn instance(&mut self, declaration: &DeclaredInstance, at: &Range<usize>) -> Expand<()> {
         let target = self.target(&declaration.keyword, at.start)?;
         let name = self.text(&declaration.name, declaration.name_at.start, "the name of an instance")?;
         self.weigh(name.len(), at.start)?;
@@ -318,14 +318,14 @@ impl Expander<'_> {
             return Ok(Arc::clone(known));
         }
         let found = self.keywords.resolve(&self.imports, keyword);
-        let target = Arc::new(found.map_err(|message| Fault { offset: at, message })?);
+        let target = Arc::new(found.map_err(|message| ManifestFault { offset: at, message })?);
         self.targets.insert(key, Arc::clone(&target));
         Ok(target)
     }
 
     fn declared(
         &self,
-        declaration: &Declaration,
+        declaration: &DeclaredInstance,
         at: &Range<usize>,
         (target, name): (&Target, &str),
         members: Vec<text::Entry<Box<expr::Expression>>>,
@@ -351,7 +351,8 @@ impl Expander<'_> {
 
     fn member(&self, name: &str, value: Value, entry: &Entry) -> Expand<text::Entry<Box<expr::Expression>>> {
         let span = self.span(&entry.value_at);
-        let value = self.template(value, span).map_err(|message| Fault { offset: entry.value_at.start, message })?;
+        let value =
+            self.template(value, span).map_err(|message| ManifestFault { offset: entry.value_at.start, message })?;
         Ok(text::Entry { key: name.into(), key_span: self.span(&entry.key_at), value })
     }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use stead_core::value::{self, Object};
 use stead_powershell_reader::composite;
-use stead_powershell_reader::manifest::{Context, Evaluate, Fault, Value, evaluate, same};
+use stead_powershell_reader::manifest::{Context, Evaluate, ManifestFault, Value, evaluate, same};
 use stead_powershell_reader::resource::Resource;
 use stead_powershell_reader::script::Function;
 use stead_powershell_reader::types::Property;
 use stead_powershell_reader::types::Type;
 
-use crate::convert::{self, Json, Purpose, Refusal, Wire};
+use crate::convert::{self, Json, Purpose, ValueRefusal, Wire};
 
 /// The variables at the start of a configuration.
 pub(super) struct Bound<'a> {
@@ -25,9 +25,9 @@ pub(super) struct Bound<'a> {
 /// Why parameters have no values.
 pub(super) enum Unbound {
     /// The document states something else than the resource accepts.
-    Stated(Vec<Refusal>),
+    Stated(Vec<ValueRefusal>),
     /// The composite is at fault, with the place in its text.
-    Script(Fault),
+    Script(ManifestFault),
 }
 
 impl<'a> Bound<'a> {
@@ -49,14 +49,14 @@ impl<'a> Bound<'a> {
         for (property, parameter) in bound.properties.iter().zip(&configuration.parameters) {
             if !bound.variables.contains_key(&property.name.to_lowercase()) {
                 let default = bound.default(property, parameter.default.as_deref(), &folder);
-                let fault = |message| Unbound::Script(Fault { offset: parameter.at, message });
+                let fault = |message| Unbound::Script(ManifestFault { offset: parameter.at, message });
                 bound.variables.insert(property.name.to_lowercase(), default.map_err(fault)?);
             }
         }
         Ok(bound)
     }
 
-    fn stated(&mut self, stated: &'a Object) -> Result<(), Vec<Refusal>> {
+    fn stated(&mut self, stated: &'a Object) -> Result<(), Vec<ValueRefusal>> {
         let declared = |name: &str| self.properties.iter().find(|property| same(&property.name, name));
         let is_secret = |name: &str, value: &value::Value| value.has_sealed() && declared(name).is_some();
         let secrets: Vec<_> = stated.iter().filter(|(name, value)| is_secret(name, value)).collect();

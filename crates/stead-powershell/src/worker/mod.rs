@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use stead_core::call::{FailureKind, Raised};
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
-use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Session};
+use stead_system::process::{ConversationError, Exit, Heard, ProcessError, ProgramSession};
 use stead_system::scratch::Scratch;
 
-pub use outcome::{CallError, Record, Reply};
+pub use outcome::{MethodReply, StreamRecord, WorkerError};
 pub use pool::{Lease, Origin, Pool, Settings, StatedScripts};
 pub use protocol::{Hello, Method, PowerShellError, Records, Stream};
 pub use start::StartError;
@@ -99,7 +99,7 @@ pub struct Limits<'a> {
 pub enum Failed {
     /// The resource failed. The worker goes on.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] WorkerError),
     /// There is no worker.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -135,8 +135,8 @@ impl Failed {
     /// The kind of failure that it is for callers.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
-            Self::Call(CallError::PowerShell(_) | CallError::Left { .. }) => FailureKind::Exit(1),
+            Self::Call(WorkerError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
+            Self::Call(WorkerError::PowerShell(_) | WorkerError::Left { .. }) => FailureKind::Exit(1),
             Self::Call(_) | Self::Protocol(_) | Self::Died { exit: None, .. } => FailureKind::Protocol,
             Self::Start(error) => error.kind(),
             Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
@@ -155,13 +155,13 @@ impl Failed {
 
     /// The `FullyQualifiedErrorId` of an error of PowerShell.
     pub fn error_id(&self) -> Option<&str> {
-        let Self::Call(CallError::PowerShell(error)) = self else { return None };
+        let Self::Call(WorkerError::PowerShell(error)) = self else { return None };
         Some(error.id.as_str()).filter(|id| !id.is_empty())
     }
 
     /// What PowerShell says of an error besides its text and id.
     pub fn raised(&self) -> Option<Raised> {
-        let Self::Call(CallError::PowerShell(error)) = self else { return None };
+        let Self::Call(WorkerError::PowerShell(error)) = self else { return None };
         let outermost = (error.ty.clone(), error.message.clone());
         Some(Raised {
             category: error.category.clone(),
@@ -203,7 +203,7 @@ impl Failed {
 /// A worker: one process.
 struct Worker {
     /// Absent once it is of no use any more.
-    session: Option<Session>,
+    session: Option<ProgramSession>,
     calls: u32,
     /// Its files, which are gone with it.
     _folder: Scratch,
@@ -221,13 +221,13 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn new(session: Session, folder: Scratch) -> Self {
+    fn new(session: ProgramSession, folder: Scratch) -> Self {
         Self { session: Some(session), calls: 0, _folder: folder }
     }
 
     /// Asks it to end, which dropping it waits for.
     fn ask_to_end(&mut self) {
-        self.session.iter_mut().for_each(Session::ask_to_end);
+        self.session.iter_mut().for_each(ProgramSession::ask_to_end);
     }
 
     /// The worker, if it can be called: it runs, and has sent nothing that was not asked for. What it loaded could answer in
@@ -238,10 +238,15 @@ impl Worker {
 
     /// Returns the memory that it takes with what it started, in bytes.
     fn memory(&self) -> u64 {
-        self.session.as_ref().map(Session::resident_memory).unwrap_or_default()
+        self.session.as_ref().map(ProgramSession::resident_memory).unwrap_or_default()
     }
 
-    fn call(&mut self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
+    fn call(
+        &mut self,
+        call: &Call<'_>,
+        limits: &Limits<'_>,
+        forward: &mut dyn FnMut(StreamRecord),
+    ) -> Result<MethodReply, Failed> {
         self.calls += 1;
         // Nothing in the process can know it before the call.
         let id = format!("{:016x}", RandomState::new().hash_one(self.calls));

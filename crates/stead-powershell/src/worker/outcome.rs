@@ -7,7 +7,7 @@ use super::protocol::{Done, Message, Method, PowerShellError, Stream};
 
 /// A record of a stream, in the order in which they were written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct StreamRecord {
     /// The stream.
     pub stream: Stream,
     /// The text.
@@ -16,7 +16,7 @@ pub struct Record {
 
 /// Why a call failed, though the worker goes on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum CallError {
+pub enum WorkerError {
     /// PowerShell says so.
     #[error("{}", in_words(.0))]
     PowerShell(Box<PowerShellError>),
@@ -37,7 +37,7 @@ pub enum CallError {
     States(Vec<String>),
 }
 
-impl CallError {
+impl WorkerError {
     /// Returns whether the resource asked for a restart of the machine before it failed.
     pub fn asks_for_restart(&self) -> bool {
         match self {
@@ -68,7 +68,7 @@ fn in_words(error: &PowerShellError) -> String {
 
 /// The outcome of a method that was carried out.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct MethodReply {
     /// The objects that it returned or leaked: of each the type and the JSON.
     pub(super) outputs: Vec<Output>,
     /// True if it asked for a restart of the machine.
@@ -100,37 +100,37 @@ impl Output {
     }
 }
 
-impl Reply {
+impl MethodReply {
     /// The verdict of a test: what it wrote last, which must be a boolean.
-    pub fn verdict(&self) -> Result<bool, CallError> {
+    pub fn verdict(&self) -> Result<bool, WorkerError> {
         match self.outputs.last().map(|last| (last.ty.as_str(), last.text())) {
             Some(("System.Boolean", "true")) => Ok(true),
             Some(("System.Boolean", "false")) => Ok(false),
-            Some(("", _)) => Err(CallError::Verdict(", not null".to_owned())),
-            Some((other, _)) => Err(CallError::Verdict(format!(", not a value of the type '{other}'"))),
-            None => Err(CallError::Verdict(", and returned nothing".to_owned())),
+            Some(("", _)) => Err(WorkerError::Verdict(", not null".to_owned())),
+            Some((other, _)) => Err(WorkerError::Verdict(format!(", not a value of the type '{other}'"))),
+            None => Err(WorkerError::Verdict(", and returned nothing".to_owned())),
         }
     }
 
     /// The state that a get returned, as JSON; `None` for null and nothing.
-    pub fn state(&self) -> Result<Option<&RawValue>, CallError> {
+    pub fn state(&self) -> Result<Option<&RawValue>, WorkerError> {
         let states: Vec<&Output> = self.outputs.iter().filter(|output| output.is_state()).collect();
         match states.as_slice() {
             [] => match self.outputs.last() {
                 Some(last) if !last.ty.is_empty() => {
-                    Err(CallError::State(format!("it is a value of the type '{}'", last.ty)))
+                    Err(WorkerError::State(format!("it is a value of the type '{}'", last.ty)))
                 }
                 _ => Ok(None),
             },
-            [one] => one.json.as_deref().map(Some).map_err(|refused| CallError::State(refused.clone())),
-            several => Err(CallError::States(several.iter().map(|one| one.ty.clone()).collect())),
+            [one] => one.json.as_deref().map(Some).map_err(|refused| WorkerError::State(refused.clone())),
+            several => Err(WorkerError::States(several.iter().map(|one| one.ty.clone()).collect())),
         }
     }
 
     /// The states that an export returned.
-    pub fn states(&self) -> Result<Vec<&RawValue>, CallError> {
+    pub fn states(&self) -> Result<Vec<&RawValue>, WorkerError> {
         let states = self.outputs.iter().filter(|output| output.is_state());
-        states.map(|one| one.json.as_deref().map_err(|refused| CallError::State(refused.clone()))).collect()
+        states.map(|one| one.json.as_deref().map_err(|refused| WorkerError::State(refused.clone()))).collect()
     }
 
     /// Returns the results as text.
@@ -142,8 +142,8 @@ impl Reply {
 /// Takes the messages of one call.
 pub(super) struct Collector<'a> {
     method: Method,
-    reply: Reply,
-    forward: &'a mut dyn FnMut(Record),
+    reply: MethodReply,
+    forward: &'a mut dyn FnMut(StreamRecord),
 }
 
 /// How far a call is.
@@ -151,17 +151,17 @@ pub(super) enum Progress {
     /// It goes on.
     Running,
     /// It came to its end.
-    Ended(Result<Reply, CallError>),
+    Ended(Result<MethodReply, WorkerError>),
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(method: Method, forward: &'a mut dyn FnMut(Record)) -> Self {
-        Self { method, reply: Reply::default(), forward }
+    pub(super) fn new(method: Method, forward: &'a mut dyn FnMut(StreamRecord)) -> Self {
+        Self { method, reply: MethodReply::default(), forward }
     }
 
     /// Something that was printed or written besides.
     pub(super) fn forward(&mut self, stream: Stream, message: String) {
-        (self.forward)(Record { stream, message });
+        (self.forward)(StreamRecord { stream, message });
     }
 
     pub(super) fn take(&mut self, message: Message) -> Progress {
@@ -170,17 +170,17 @@ impl<'a> Collector<'a> {
             Message::Record(stream, message) => self.forward(stream, message),
             Message::Output(ty, json) => self.reply.outputs.push(Output { ty, json }),
             Message::Done(done) => return Progress::Ended(self.end(done)),
-            Message::Error(error) => return Progress::Ended(Err(CallError::PowerShell(Box::new(error)))),
+            Message::Error(error) => return Progress::Ended(Err(WorkerError::PowerShell(Box::new(error)))),
         }
         Progress::Running
     }
 
-    fn end(&mut self, done: Done) -> Result<Reply, CallError> {
+    fn end(&mut self, done: Done) -> Result<MethodReply, WorkerError> {
         if !done.ended {
-            return Err(CallError::Left { reboot: done.reboot });
+            return Err(WorkerError::Left { reboot: done.reboot });
         }
         self.leaked();
-        Ok(Reply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })
+        Ok(MethodReply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })
     }
 
     /// Turns output besides the result into messages.

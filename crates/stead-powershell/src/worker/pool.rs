@@ -12,7 +12,7 @@ use stead_system::process::Environment;
 
 use super::own::Earlier;
 use super::worth::Costs;
-use super::{Call, Deadline, Failed, Limits, Module, Record, Reply, Worker, start};
+use super::{Call, Deadline, Failed, Limits, MethodReply, Module, StreamRecord, Worker, start};
 
 /// How often the flag that cancels is looked at while all workers are busy.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
@@ -269,7 +269,12 @@ impl Pool {
     }
 
     /// A single call.
-    pub fn call(&self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
+    pub fn call(
+        &self,
+        call: &Call<'_>,
+        limits: &Limits<'_>,
+        forward: &mut dyn FnMut(StreamRecord),
+    ) -> Result<MethodReply, Failed> {
         self.lease(call.module, Origin::of_file(call.module.path), limits)?.call(call, limits, forward)
     }
 
@@ -441,8 +446,8 @@ impl Lease<'_> {
         &mut self,
         call: &Call<'_>,
         limits: &Limits<'_>,
-        forward: &mut dyn FnMut(Record),
-    ) -> Result<Reply, Failed> {
+        forward: &mut dyn FnMut(StreamRecord),
+    ) -> Result<MethodReply, Failed> {
         let settings = &self.shared.settings;
         let wanted = Wanted { module: call.module, origin: &self.origin, inherited: limits.inherited };
         // Nor one that ended while it was idle.

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 use stead_core::call::FailureKind;
 use stead_system::fs::{Trust, Untrusted};
-use stead_system::process::{ConversationError, Environment, Executable, Heard, Program, Refused, Session};
+use stead_system::process::{
+    ConversationError, Environment, Executable, Heard, Program, ProgramSession, RefusedProgram,
+};
 use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
@@ -69,7 +71,7 @@ pub enum StartError {
     },
     /// It is not there, or not to be trusted.
     #[error("cannot run PowerShell: {0}")]
-    Refused(#[source] Refused),
+    Refused(#[source] RefusedProgram),
     /// Others than root could change its own modules or settings.
     #[error("cannot use the modules and settings of PowerShell itself")]
     Untrusted(#[source] Untrusted),
@@ -194,7 +196,7 @@ impl Start<'_> {
             }
         };
         let session =
-            Session::start(&program, &listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
+            ProgramSession::start(&program, &listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
         let greeted = session.and_then(|mut session| {
             session.listen(limits.deadline.left(), limits.cancel, &mut hear)?;
             Ok(session)

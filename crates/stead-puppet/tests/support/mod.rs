@@ -3,7 +3,7 @@
 use semver::Version;
 use serde_json::{Map, Value as Json};
 use stead_puppet::{
-    Case, Example, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Timestamps,
+    Example, LetterCase, ListingWay, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Timestamps,
 };
 
 /// The resources of a list, each with `type`, `schema` and what else is not usual.
@@ -16,9 +16,9 @@ fn resource(json: &Json) -> ResourceToGenerate {
     ResourceToGenerate {
         description: text(json, "description"),
         keys: texts(json, "keys"),
-        case: if json["case"] == "insensitive" { Case::Insensitive } else { Case::Sensitive },
+        case: if json["case"] == "insensitive" { LetterCase::Insensitive } else { LetterCase::Sensitive },
         secrets: texts(json, "secrets").into_iter().collect(),
-        listing: if json["listing"] == true { Listing::Supported } else { Listing::Unsupported },
+        listing: if json["listing"] == true { ListingWay::Supported } else { ListingWay::Unsupported },
         examples: json["examples"].as_array().into_iter().flatten().map(example).collect(),
         ..ResourceToGenerate::new(text(json, "type").expect("a type"), version, json["schema"].clone())
     }

@@ -14,7 +14,9 @@ use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::clock;
-use stead_system::fs::{self, FsError, Handle, How, Identity, Kind, Ownership, Patience, Place, Status, SystemPath};
+use stead_system::fs::{
+    self, FileKind, FsError, Handle, How, Identity, Ownership, Patience, Place, Status, SystemPath,
+};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::checksum::Checksum;
@@ -284,7 +286,7 @@ impl<'a> Desired<'a> {
         match fs::open(&self.path, How::Directory) {
             Err(FsError::WrongKind { found, .. }) => Err(not_a_directory(found)),
             Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
-                Err(not_a_directory(Kind::File))
+                Err(not_a_directory(FileKind::File))
             }
             opened => Ok(opened?),
         }
@@ -421,7 +423,7 @@ impl<'a> Desired<'a> {
 /// The mode of the directory itself where it is created.
 const TOP_MODE: u32 = 0o755;
 
-fn not_a_directory(found: Kind) -> Failure {
+fn not_a_directory(found: FileKind) -> Failure {
     blocked(Properties::PATH, format!("there is a {} where the directory should be. Remove it first", found.word()))
 }
 

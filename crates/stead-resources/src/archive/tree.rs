@@ -11,7 +11,7 @@ use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Entries, Item, ItemKind};
 use stead_core::digest::hex;
 use stead_host::provider::Context;
-use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, Status, Writes};
+use stead_system::fs::{self, FileKind, Former, Handle, How, Ownership, Place, Replacement, Status, Writes};
 
 use super::Properties;
 use super::format;
@@ -111,10 +111,10 @@ impl Tree<'_> {
     ) -> Result<Option<Handle>, Failure> {
         match (&spot.found, &spot.place) {
             // It may hold more than the archive, or be part of the system: its mode and owner are not the archive's.
-            (Some(found), Some(place)) if found.kind == Kind::Directory => {
+            (Some(found), Some(place)) if found.kind == FileKind::Directory => {
                 Ok(fs::open_below(&place.directory(), place.name(), place.path())?)
             }
-            (Some(found), _) => Err(self.in_the_way(spot.below, found.kind, Kind::Directory)),
+            (Some(found), _) => Err(self.in_the_way(spot.below, found.kind, FileKind::Directory)),
             (None, place) => {
                 comparison.drift.note(Difference::Missing, spot.below);
                 if self.listing.is_empty_directory(spot.below) {
@@ -130,7 +130,7 @@ impl Tree<'_> {
         }
     }
 
-    fn in_the_way(&self, below: &Path, found: Kind, wanted: Kind) -> Failure {
+    fn in_the_way(&self, below: &Path, found: FileKind, wanted: FileKind) -> Failure {
         let path = self.path.join(below);
         let (found, wanted) = (found.word(), wanted.word());
         blocked(
@@ -144,7 +144,7 @@ impl Tree<'_> {
         let path = || self.shown(spot.below);
         let content = |size, sha256| ItemKind::Content { size, sha256 };
         match (&spot.found, &spot.place) {
-            (Some(found), Some(place)) if found.kind == Kind::File => {
+            (Some(found), Some(place)) if found.kind == FileKind::File => {
                 let same = has_content(place, found, wanted)?;
                 if same && found.mode == wanted.mode && self.ownership.beyond(found).is_none() {
                     return Ok(());
@@ -156,8 +156,8 @@ impl Tree<'_> {
                     effects.creates.push(Item { path: path(), kind: content(wanted.size, digest) });
                 }
             }
-            (Some(found), _) if found.kind == Kind::Directory => {
-                return Err(self.in_the_way(spot.below, found.kind, Kind::File));
+            (Some(found), _) if found.kind == FileKind::Directory => {
+                return Err(self.in_the_way(spot.below, found.kind, FileKind::File));
             }
             (_, place) => {
                 self.replaces(place.as_ref(), spot.below, comparison)?;
@@ -188,14 +188,14 @@ impl Tree<'_> {
         comparison.has_any |= spot.found.is_some();
         match (&spot.found, &spot.place) {
             (Some(found), Some(place))
-                if found.kind == Kind::Symlink
+                if found.kind == FileKind::Symlink
                     && self.ownership.beyond(found).is_none()
                     && place.read_link()? == target.as_encoded_bytes() =>
             {
                 return Ok(());
             }
-            (Some(found), _) if found.kind == Kind::Directory => {
-                return Err(self.in_the_way(spot.below, found.kind, Kind::Symlink));
+            (Some(found), _) if found.kind == FileKind::Directory => {
+                return Err(self.in_the_way(spot.below, found.kind, FileKind::Symlink));
             }
             (_, place) => self.replaces(place.as_ref(), spot.below, comparison)?,
         }
@@ -281,7 +281,7 @@ impl Tree<'_> {
             let path = below.join(&name);
             let place = Place::within(directory, &name, self.path.join(&path), &self.cx.writes)?;
             let inner = match (self.listing.get(&path), kind) {
-                (Some(Entry::Directory { .. }), Kind::Directory) => {
+                (Some(Entry::Directory { .. }), FileKind::Directory) => {
                     let Some(inner) = fs::open_below(directory, &name, place.path())? else { continue };
                     if !self.is_removed_whole(&inner, &path)? {
                         self.remove_below(&inner, &path, execution, drift)?;
@@ -289,7 +289,7 @@ impl Tree<'_> {
                     }
                     Some(inner)
                 }
-                (Some(Entry::File(_) | Entry::Link { .. }), kind) if kind != Kind::Directory => None,
+                (Some(Entry::File(_) | Entry::Link { .. }), kind) if kind != FileKind::Directory => None,
                 _ => continue,
             };
             drift.note(Difference::Extra, &path);
@@ -312,11 +312,11 @@ impl Tree<'_> {
         for (name, kind) in fs::entries(directory, &self.path.join(below))? {
             let path = below.join(&name);
             let whole = match (self.listing.get(&path), kind) {
-                (Some(Entry::Directory { .. }), Kind::Directory) => {
+                (Some(Entry::Directory { .. }), FileKind::Directory) => {
                     let inner = fs::open_below(directory, &name, &self.path.join(&path))?;
                     inner.map_or(Ok(true), |inner| self.is_removed_whole(&inner, &path))?
                 }
-                (Some(Entry::File(_) | Entry::Link { .. }), kind) => kind != Kind::Directory,
+                (Some(Entry::File(_) | Entry::Link { .. }), kind) => kind != FileKind::Directory,
                 _ => false,
             };
             if !whole {
@@ -347,7 +347,7 @@ fn has_content(place: &Place, found: &Status, wanted: &Content) -> Result<bool, 
     let place = Place::within(&place.directory(), place.name(), place.path().to_owned(), &Writes::unrecorded())?;
     let Some(file) = place.open(How::Read)? else { return Ok(false) };
     let file = File::from(file);
-    let is_file = fs::status_of(&file, place.path()).is_ok_and(|status| status.kind == Kind::File);
+    let is_file = fs::status_of(&file, place.path()).is_ok_and(|status| status.kind == FileKind::File);
     let sha256 = content::sha256(&file).map_err(|error| cannot("read", place.path(), error))?;
     Ok(is_file && sha256 == Some(hex(&wanted.sha256)))
 }

@@ -12,7 +12,7 @@ use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, TraceLevel};
-use stead_system::fs::{self, FsError, Handle, How, Kind, Patience, Place, Writes};
+use stead_system::fs::{self, FileKind, FsError, Handle, How, Patience, Place, Writes};
 use stead_system::user::Names;
 
 use super::Properties;
@@ -60,7 +60,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
 }
 
 /// What is in a directory, if that is known.
-type Entries = Result<BTreeMap<OsString, Kind>, FsError>;
+type Entries = Result<BTreeMap<OsString, FileKind>, FsError>;
 
 struct Export<'a> {
     cx: &'a Context,
@@ -118,17 +118,24 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, parent: &Handle, name: &OsStr, kind: Kind, path: &Path, shown: &Path) -> Result<(), Failure> {
+    fn entry(
+        &mut self,
+        parent: &Handle,
+        name: &OsStr,
+        kind: FileKind,
+        path: &Path,
+        shown: &Path,
+    ) -> Result<(), Failure> {
         match kind {
-            Kind::Directory => match fs::open_below(parent, name, path) {
+            FileKind::Directory => match fs::open_below(parent, name, path) {
                 Ok(Some(directory)) => self.directory(&directory, path, shown),
                 Ok(None) => Ok(()),
                 Err(error) => self.skip(error),
             },
-            Kind::File => self.file(parent, name, path, shown),
-            Kind::Symlink => self.link(parent, name, path, shown),
-            Kind::Special => {
-                self.warn(path, &format!("it is a {}", Kind::Special.word()));
+            FileKind::File => self.file(parent, name, path, shown),
+            FileKind::Symlink => self.link(parent, name, path, shown),
+            FileKind::Special => {
+                self.warn(path, &format!("it is a {}", FileKind::Special.word()));
                 Ok(())
             }
         }
@@ -142,7 +149,7 @@ impl Export<'_> {
             Err(error) => return self.skip(error),
         };
         let status = fs::status_of(&file, path)?;
-        if status.kind != Kind::File || status.size > MAX_SIZE {
+        if status.kind != FileKind::File || status.size > MAX_SIZE {
             self.warn(path, "it is not a file or too large for a document");
             return Ok(());
         }
@@ -159,7 +166,7 @@ impl Export<'_> {
 
     fn link(&mut self, parent: &Handle, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
         let place = Place::within(parent, name, path.to_owned(), &Writes::unrecorded())?;
-        let Some(status) = place.status()?.filter(|status| status.kind == Kind::Symlink) else { return Ok(()) };
+        let Some(status) = place.status()?.filter(|status| status.kind == FileKind::Symlink) else { return Ok(()) };
         let Ok(target) = String::from_utf8(place.read_link()?) else {
             self.warn(path, "its target is not UTF-8");
             return Ok(());

@@ -11,7 +11,7 @@ use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind};
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{
-    self, Former, FsError, Handle, How, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
+    self, FileKind, Former, FsError, Handle, How, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
 };
 
 use super::Properties;
@@ -155,10 +155,10 @@ impl<'a> Mirror<'a> {
             self.patience.check()?;
             let entry = at.entry(name)?;
             match kind {
-                Kind::Directory => self.subdirectory(at, &entry)?,
-                Kind::File => self.file(at, &entry)?,
-                Kind::Symlink => self.link(at, &entry)?,
-                Kind::Special => self.skip(&entry),
+                FileKind::Directory => self.subdirectory(at, &entry)?,
+                FileKind::File => self.file(at, &entry)?,
+                FileKind::Symlink => self.link(at, &entry)?,
+                FileKind::Special => self.skip(&entry),
             }
         }
         if let Some(target) = at.target.filter(|_| self.purge) {
@@ -168,26 +168,26 @@ impl<'a> Mirror<'a> {
                 }
             }
         }
-        Ok(wanted.values().any(|kind| *kind != Kind::Special))
+        Ok(wanted.values().any(|kind| *kind != FileKind::Special))
     }
 
     fn skip(&self, entry: &Entry) {
-        let message = format!("'{}' is a {}; it is left out", entry.below.display(), Kind::Special.word());
+        let message = format!("'{}' is a {}; it is left out", entry.below.display(), FileKind::Special.word());
         (self.cx.trace)(TraceLevel::Warn, &message);
     }
 
-    fn extra(&mut self, entry: &Entry, kind: Kind) -> Result<(), Failure> {
+    fn extra(&mut self, entry: &Entry, kind: FileKind) -> Result<(), Failure> {
         self.drift.note(Difference::Extra, &entry.below);
         entry.place.as_ref().map_or(Ok(()), |place| self.remove(place, kind, &entry.below))
     }
 
     /// Removes what is at a place, or in what-if notes that it would be.
-    fn remove(&mut self, place: &Place, kind: Kind, below: &Path) -> Result<(), Failure> {
+    fn remove(&mut self, place: &Place, kind: FileKind, below: &Path) -> Result<(), Failure> {
         self.lose(place, below)?;
         match (self.execution, kind) {
-            (Execution::WhatIf, Kind::Directory) => fs::check_unmounted(place)?,
+            (Execution::WhatIf, FileKind::Directory) => fs::check_unmounted(place)?,
             (Execution::WhatIf, _) => {}
-            (Execution::Actual, Kind::Directory) => _ = fs::remove_tree(place, &self.patience)?,
+            (Execution::Actual, FileKind::Directory) => _ = fs::remove_tree(place, &self.patience)?,
             (Execution::Actual, _) => _ = place.remove()?,
         }
         Ok(())
@@ -206,7 +206,7 @@ impl<'a> Mirror<'a> {
 
     /// Refuses to let a directory make way for something else unless the document says so.
     fn check_way(&self, entry: &Entry, found: Option<Status>) -> Result<(), Failure> {
-        if self.purge || found.is_none_or(|found| found.kind != Kind::Directory) {
+        if self.purge || found.is_none_or(|found| found.kind != FileKind::Directory) {
             return Ok(());
         }
         let hint = "Add '_purge: true' to remove it with everything in it";
@@ -219,7 +219,7 @@ impl<'a> Mirror<'a> {
         self.check_recursion(&wanted)?;
         let found = entry.found()?;
         let existing = match (&entry.place, found.map(|found| found.kind)) {
-            (Some(place), Some(Kind::Directory)) => fs::open_below(&place.directory(), place.name(), place.path())?,
+            (Some(place), Some(FileKind::Directory)) => fs::open_below(&place.directory(), place.name(), place.path())?,
             _ => None,
         };
         let existed = existing.is_some();
@@ -279,7 +279,7 @@ impl<'a> Mirror<'a> {
         let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
         let Some(source) = source.open(How::Read)? else { return Ok(()) };
         let wanted = status(&source, &entry.source_path)?;
-        if wanted.kind != Kind::File {
+        if wanted.kind != FileKind::File {
             return Ok(());
         }
         let source = File::from(source);
@@ -302,8 +302,8 @@ impl<'a> Mirror<'a> {
     /// Removes a directory that is where something else should be. Returns the place, unless in what-if.
     fn make_way<'e>(&mut self, entry: &'e Entry, found: Option<Status>) -> Result<Option<&'e Place>, Failure> {
         let Some(place) = &entry.place else { return Ok(None) };
-        if found.is_some_and(|found| found.kind == Kind::Directory) {
-            self.remove(place, Kind::Directory, &entry.below)?;
+        if found.is_some_and(|found| found.kind == FileKind::Directory) {
+            self.remove(place, FileKind::Directory, &entry.below)?;
         }
         Ok((self.execution == Execution::Actual).then_some(place))
     }
@@ -317,7 +317,7 @@ impl<'a> Mirror<'a> {
         wanted: &Status,
     ) -> Result<(), Failure> {
         match (found, &entry.place) {
-            (Some(found), Some(place)) if found.kind == Kind::File => {
+            (Some(found), Some(place)) if found.kind == FileKind::File => {
                 if !has_content_of(source, wanted, &found, place)? {
                     let (path, content) =
                         (removal::shown(self.stated, &entry.below), |size| ItemKind::Content { size, sha256: None });
@@ -326,7 +326,7 @@ impl<'a> Mirror<'a> {
                 }
             }
             (Some(found), Some(place)) => {
-                if found.kind != Kind::Directory {
+                if found.kind != FileKind::Directory {
                     self.lose(place, &entry.below)?;
                 }
                 self.creates(&entry.below, ItemKind::File { size: wanted.size });
@@ -338,12 +338,12 @@ impl<'a> Mirror<'a> {
 
     fn link(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
         let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
-        let Some(wanted) = source.status()?.filter(|wanted| wanted.kind == Kind::Symlink) else { return Ok(()) };
+        let Some(wanted) = source.status()?.filter(|wanted| wanted.kind == FileKind::Symlink) else { return Ok(()) };
         let target = source.read_link()?;
         let ownership = inherited_ownership(&wanted);
         let found = entry.found()?;
         if let (Some(found), Some(place)) = (&found, &entry.place)
-            && found.kind == Kind::Symlink
+            && found.kind == FileKind::Symlink
             && ownership.beyond(found).is_none()
             && place.read_link()? == target
         {
@@ -351,7 +351,7 @@ impl<'a> Mirror<'a> {
         }
         self.check_way(entry, found)?;
         self.note(entry, found);
-        if let (Some(Status { kind: Kind::File | Kind::Symlink | Kind::Special, .. }), Some(place)) =
+        if let (Some(Status { kind: FileKind::File | FileKind::Symlink | FileKind::Special, .. }), Some(place)) =
             (found, &entry.place)
         {
             self.lose(place, &entry.below)?;
@@ -427,7 +427,7 @@ fn status(fd: &Handle, path: &Path) -> Result<Status, Failure> {
 }
 
 fn is_same_file(source: &File, wanted: &Status, found: &Status, place: &Place) -> Result<bool, Failure> {
-    let alike = found.kind == Kind::File && found.mode == wanted.mode;
+    let alike = found.kind == FileKind::File && found.mode == wanted.mode;
     let same_owner = inherited_ownership(wanted).beyond(found).is_none();
     Ok(alike && same_owner && has_content_of(source, wanted, found, place)?)
 }
@@ -438,7 +438,7 @@ fn has_content_of(mut source: &File, wanted: &Status, found: &Status, place: &Pl
         return Ok(false);
     }
     let Some(target) = place.open(How::Read)? else { return Ok(false) };
-    if status(&target, place.path())?.kind != Kind::File {
+    if status(&target, place.path())?.kind != FileKind::File {
         return Ok(false);
     }
     let rewound = source.seek(SeekFrom::Start(0));

@@ -13,7 +13,7 @@ use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, FsError, Handle, How, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::fs::{self, FileKind, FsError, Handle, How, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::declared::Declared as _;
@@ -248,13 +248,13 @@ impl<'a> Desired<'a> {
         let opened = match fs::open(&self.path, how) {
             Err(FsError::WrongKind { found, .. }) => return Err(not_a_directory(found)),
             Err(FsError::System { source, .. }) if fs::is_not_openable(&source) => {
-                return Err(not_a_directory(Kind::Special));
+                return Err(not_a_directory(FileKind::Special));
             }
             opened => opened?,
         };
         let Some(directory) = opened else { return Ok(None) };
         let status = fs::status_of(&directory, &self.path)?;
-        if status.kind == Kind::Directory {
+        if status.kind == FileKind::Directory {
             Ok(Some(Current { directory, status }))
         } else {
             Err(not_a_directory(status.kind))
@@ -450,11 +450,13 @@ fn change_permissions(
     Ok(cx.writes.change(&directory, path, ownership, mode)?)
 }
 
-fn not_a_directory(found: Kind) -> Failure {
+fn not_a_directory(found: FileKind) -> Failure {
     let hint = match found {
-        Kind::Symlink => "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'",
-        Kind::File => "Remove it first, with Stead/File and '_exist: false'",
-        Kind::Directory | Kind::Special => "It is left alone",
+        FileKind::Symlink => {
+            "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'"
+        }
+        FileKind::File => "Remove it first, with Stead/File and '_exist: false'",
+        FileKind::Directory | FileKind::Special => "It is left alone",
     };
     blocked(Properties::PATH, format!("there is a {} where the directory should be. {hint}", found.word()))
 }

@@ -171,12 +171,12 @@ impl<T: Content> Files<T> {
 /// The names of the files in a folder of the system that is managed, in order; none where there is no such folder.
 pub(crate) fn files_in(cx: &Context, folder: &str) -> Result<Vec<String>, Failure> {
     let entries = entries_in(cx, folder)?;
-    let files = entries.into_iter().filter(|(_, kind)| *kind == fs::Kind::File);
+    let files = entries.into_iter().filter(|(_, kind)| *kind == fs::FileKind::File);
     Ok(files.filter_map(|(name, _)| name.into_string().ok()).collect())
 }
 
 /// What is in a folder of the system that is managed, as that system finds it.
-pub(crate) fn entries_in(cx: &Context, folder: &str) -> Result<BTreeMap<OsString, fs::Kind>, Failure> {
+pub(crate) fn entries_in(cx: &Context, folder: &str) -> Result<BTreeMap<OsString, fs::FileKind>, Failure> {
     Ok(cx.system_root.entries(folder)?)
 }
 

@@ -14,7 +14,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
-use stead_system::fs::{self, How, Kind, Replacement, Status, SystemPath};
+use stead_system::fs::{self, FileKind, How, Replacement, Status, SystemPath};
 
 use super::{Current, Properties};
 use crate::checksum::digest;
@@ -303,7 +303,7 @@ pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> 
             .metadata()
             .map_err(|error| transient(Properties::SOURCE, format!("cannot examine the source: {error}")))?,
     );
-    if status.kind != Kind::File {
+    if status.kind != FileKind::File {
         return Err(blocked(
             Properties::SOURCE,
             format!("'{}' is a {}, not a file", path.display(), status.kind.word()),

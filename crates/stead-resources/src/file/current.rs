@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use stead_core::call::Failure;
-use stead_system::fs::{self, FsError, Handle, How, Kind, Status};
+use stead_system::fs::{self, FileKind, FsError, Handle, How, Status};
 
 use super::Properties;
 use crate::input::blocked;
@@ -35,7 +35,7 @@ impl Current {
         let Some(fd) = opened else { return Ok(None) };
         let status = fs::status_of(&fd, path)?;
         match status.kind {
-            Kind::File => Ok(Some(Self { file: fd.into(), status })),
+            FileKind::File => Ok(Some(Self { file: fd.into(), status })),
             found => Err(not_a_file(found)),
         }
     }
@@ -46,11 +46,13 @@ pub(super) fn instead(error: FsError) -> Failure {
     if let FsError::WrongKind { found, .. } = error { not_a_file(found) } else { error.into() }
 }
 
-fn not_a_file(found: Kind) -> Failure {
+fn not_a_file(found: FileKind) -> Failure {
     let hint = match found {
-        Kind::Symlink => "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'",
-        Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
-        Kind::File | Kind::Special => "It is left alone",
+        FileKind::Symlink => {
+            "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'"
+        }
+        FileKind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
+        FileKind::File | FileKind::Special => "It is left alone",
     };
     blocked(Properties::PATH, format!("there is a {} where the file should be. {hint}", found.word()))
 }

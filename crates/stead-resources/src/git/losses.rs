@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
-use stead_system::fs::{Kind, Place, SystemPath};
+use stead_system::fs::{FileKind, Place, SystemPath};
 
 use super::Properties;
 use super::program::Git;
@@ -122,7 +122,7 @@ fn first_in_the_way(tree: &SystemPath, name: &Path) -> Option<(String, Obstacle)
         at.push(part);
         let found = tree.join(&at).status()?.kind;
         let shown = || at.to_string_lossy().into_owned();
-        match (found == Kind::Directory, at == name) {
+        match (found == FileKind::Directory, at == name) {
             (true, false) => {}
             (true, true) => return Some((shown(), Obstacle::Directory)),
             (false, false) => return Some((shown(), Obstacle::Above)),

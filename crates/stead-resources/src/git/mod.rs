@@ -10,7 +10,7 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, How, Kind, Place, SystemPath};
+use stead_system::fs::{self, FileKind, How, Place, SystemPath};
 
 use crate::declared::Declared as _;
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, blocked, invalid, read, read_each, transient};
@@ -359,7 +359,7 @@ impl<'a> Desired<'a> {
         let Some(directory) = fs::open(&self.path, How::Look)? else { return Ok(()) };
         let status = fs::status_of(&directory, &self.path)?;
         let problem = match status.kind {
-            Kind::Directory => {
+            FileKind::Directory => {
                 let opened = fs::open(&self.path, How::Directory)?;
                 let entries = opened.map(|directory| fs::entries(&directory, &self.path)).transpose()?;
                 entries.is_some_and(|entries| !entries.is_empty()).then(|| "holds files, and no repository".to_owned())

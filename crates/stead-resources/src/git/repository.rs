@@ -1,7 +1,7 @@
 //! What a repository on the disk says of itself, read from its files: no program of the repository's runs.
 
 use stead_core::call::Failure;
-use stead_system::fs::{self, FsError, How, Kind, Status, SystemPath};
+use stead_system::fs::{self, FileKind, FsError, How, Status, SystemPath};
 
 use super::Properties;
 use crate::input::blocked;
@@ -32,16 +32,16 @@ impl Repository {
     pub(super) fn at(path: &SystemPath, user: Option<u32>) -> Result<Option<Self>, Failure> {
         let Some(tree) = examine(path)? else { return Ok(None) };
         match tree.kind {
-            Kind::Directory => {}
-            Kind::Symlink => {
+            FileKind::Directory => {}
+            FileKind::Symlink => {
                 let hint = "Name the path that it leads to";
                 return Err(blocked(Properties::PATH, format!("'{}' is a symbolic link. {hint}", path.display())));
             }
-            Kind::File | Kind::Special => return Ok(None),
+            FileKind::File | FileKind::Special => return Ok(None),
         }
         let git = path.join(".git");
         let Some(status) = examine(&git)? else { return Ok(None) };
-        if status.kind != Kind::Directory {
+        if status.kind != FileKind::Directory {
             let found = status.kind.word();
             return Err(blocked(
                 Properties::PATH,
@@ -130,7 +130,7 @@ fn examine(path: &SystemPath) -> Result<Option<Status>, Failure> {
 
 fn read(path: &SystemPath) -> Result<Option<String>, Failure> {
     let content = match present(fs::read(path, MAX_FILE)) {
-        Err(FsError::WrongKind { found: Kind::Directory, .. }) => None,
+        Err(FsError::WrongKind { found: FileKind::Directory, .. }) => None,
         content => content?,
     };
     Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()))

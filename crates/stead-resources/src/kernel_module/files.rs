@@ -46,7 +46,7 @@ impl ConfigFile {
 /// The files with the names of modules that are loaded at boot.
 pub(super) fn of_boot(cx: &Context) -> Result<Vec<ConfigFile>, Failure> {
     let mut files = in_folders(cx, &BOOT_FOLDERS)?;
-    let debian = cx.resolve(DEBIAN).status().is_some_and(|found| found.kind == fs::Kind::File);
+    let debian = cx.resolve(DEBIAN).status().is_some_and(|found| found.kind == fs::FileKind::File);
     let is_linked = |file: &ConfigFile| file.path == format!("{BOOT}/modules.conf");
     if let (true, Some(text)) = (debian, read(cx, DEBIAN)?) {
         // The link to it has the same content, and only the file itself can be edited.

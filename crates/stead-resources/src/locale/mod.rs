@@ -163,7 +163,7 @@ fn settings_path(cx: &Context) -> &'static str {
     const OTHERS: &str = "/etc/locale.conf";
     let status = |path: &str| cx.resolve(path).status();
     match (status(DEBIAN), status(OTHERS)) {
-        (Some(found), _) if found.kind == stead_system::fs::Kind::File => DEBIAN,
+        (Some(found), _) if found.kind == stead_system::fs::FileKind::File => DEBIAN,
         (None, None) if status("/etc/debian_version").is_some() && status("/etc/default").is_some() => DEBIAN,
         _ => OTHERS,
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stead_core::call::Failure;
 use stead_host::provider::Context;
-use stead_system::fs::{Kind, SystemPath};
+use stead_system::fs::{FileKind, SystemPath};
 
 use super::dpkg;
 use super::manager::{
@@ -212,7 +212,7 @@ const LISTS: &str = "var/lib/apt/lists";
 
 /// Fails where a list is a link out of the root of another system that apt has not made itself.
 fn check_lists(cx: &Context) -> Result<(), Failure> {
-    for (name, _) in cx.system_root.entries(LISTS)?.into_iter().filter(|(_, kind)| *kind == Kind::Symlink) {
+    for (name, _) in cx.system_root.entries(LISTS)?.into_iter().filter(|(_, kind)| *kind == FileKind::Symlink) {
         let list = cx.system_root.at(Path::new(LISTS).join(&name));
         if !list.link_target().is_some_and(|target| is_list_of(&name, &target)) {
             list.check_for_program()?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::{Exported, Failure, FailureKind};
-use stead_core::export::Filter;
+use stead_core::export::ExportFilter;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
@@ -130,12 +130,12 @@ fn process(pid: u32, folder: &Path) -> Option<Process> {
 const NO_PID: u64 = 0;
 
 /// Which processes are wanted.
-fn filter(input: &Value) -> Result<Filter, Failure> {
+fn filter(input: &Value) -> Result<ExportFilter, Failure> {
     let mut pattern = input.clone();
     if let Value::Object(members) = &mut pattern {
         members.retain(|name, value| name != Properties::PID || *value != Value::from(NO_PID));
     }
-    Filter::parse(&pattern).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
+    ExportFilter::parse(&pattern).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
 }
 
 /// What the process is known by.

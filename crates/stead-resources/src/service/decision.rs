@@ -6,7 +6,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::value::Object;
 use stead_host::provider::{Context, Plain, Prediction};
 use stead_system::fs::SystemRoot;
-use stead_system::services::Job;
+use stead_system::services::UnitJob;
 
 use super::found::Found;
 use super::steps::{self, Change, Step};
@@ -55,7 +55,7 @@ impl Properties<'_> {
             let words = match (at_start.is_empty(), found.reload().word()) {
                 (true, reload) => format!("{reload} it"),
                 (false, reload) if !again.is_empty() && found.can_reload => format!("restart or {reload} it"),
-                (false, _) => format!("{} it", Job::Restart.word()),
+                (false, _) => format!("{} it", UnitJob::Restart.word()),
             };
             let (words, once) = (vec![words], at_start.into_iter().chain(again));
             let once: Vec<PathBuf> = once.map(PathBuf::from).collect();
@@ -134,7 +134,7 @@ impl Properties<'_> {
         if change.job.is_some() && found.is_running.is_none() {
             change.presumed.get_or_insert_with(|| Presumed { failure: steps::nothing_runs(), paths: Vec::new() });
         }
-        let starts = matches!(change.job, Some(Job::Start | Job::Restart)) || self.enabled == Some(true);
+        let starts = matches!(change.job, Some(UnitJob::Start | UnitJob::Restart)) || self.enabled == Some(true);
         if starts && found.is_masked() && self.masked.is_none() {
             let failure = impossible(Properties::MASKED, format!("'{name}' is masked. Add 'masked: false'"));
             change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
@@ -148,11 +148,11 @@ impl Properties<'_> {
         stated.or_else(|| found.unit.fragment.clone())
     }
 
-    pub(super) fn job(&self, found: &Found, differing: &[&str]) -> Option<Job> {
+    pub(super) fn job(&self, found: &Found, differing: &[&str]) -> Option<UnitJob> {
         let is_running = found.is_running == Some(true);
         match self.state {
-            Some(Activity::Running) if !is_running => return Some(Job::Start),
-            Some(Activity::Stopped) => return (!found.is_stopped).then_some(Job::Stop),
+            Some(Activity::Running) if !is_running => return Some(UnitJob::Start),
+            Some(Activity::Stopped) => return (!found.is_stopped).then_some(UnitJob::Stop),
             _ => {}
         }
         let has_new_file = self.state.is_some()
@@ -160,7 +160,7 @@ impl Properties<'_> {
         let is_due = [Properties::RESTARTED, Properties::RESTARTED_AFTER].iter().any(|name| differing.contains(name));
         let is_unread = [Properties::RELOADED, Properties::RELOADED_AFTER].iter().any(|name| differing.contains(name));
         match () {
-            () if is_running && (has_new_file || is_due) => Some(Job::Restart),
+            () if is_running && (has_new_file || is_due) => Some(UnitJob::Restart),
             () => (is_running && is_unread).then(|| found.reload()),
         }
     }
@@ -182,7 +182,7 @@ impl Properties<'_> {
             change.steps.extend(steps::remove_drop_ins(root, &self.unit_path()));
         }
         change.steps.extend(found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?);
-        change.job = (!found.is_stopped).then_some(Job::Stop);
+        change.job = (!found.is_stopped).then_some(UnitJob::Stop);
         Ok(())
     }
 }

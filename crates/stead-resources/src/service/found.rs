@@ -2,7 +2,7 @@
 
 use stead_core::value::{Object, Value};
 use stead_system::fs::SystemPath;
-use stead_system::services::Job;
+use stead_system::services::UnitJob;
 
 use super::steps::Change;
 use super::unit::{Fragment, Unit};
@@ -32,8 +32,8 @@ impl Found {
     }
 
     /// How it comes to read its configuration again.
-    pub(super) fn reload(&self) -> Job {
-        if self.can_reload { Job::Reload } else { Job::Restart }
+    pub(super) fn reload(&self) -> UnitJob {
+        if self.can_reload { UnitJob::Reload } else { UnitJob::Restart }
     }
 
     /// Why it is restarted or reloaded, where that is because of a file that this change does not write.
@@ -43,10 +43,10 @@ impl Found {
         let outdated = self.outdated_by.as_ref().map(|path| changed(path, "start"));
         let unread = || self.unread.as_ref().map(|path| changed(path, "last reload"));
         match change.job.filter(|_| change.steps.is_empty())? {
-            Job::Restart if self.can_reload => outdated,
-            Job::Restart => outdated.or_else(|| Some(format!("{}, and it cannot reload", unread()?))),
-            Job::Reload => unread(),
-            Job::Start | Job::Stop => None,
+            UnitJob::Restart if self.can_reload => outdated,
+            UnitJob::Restart => outdated.or_else(|| Some(format!("{}, and it cannot reload", unread()?))),
+            UnitJob::Reload => unread(),
+            UnitJob::Start | UnitJob::Stop => None,
         }
     }
 

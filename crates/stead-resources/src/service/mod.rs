@@ -13,7 +13,7 @@ use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
 use stead_system::fs::{SystemPath, SystemRoot};
-use stead_system::services::{Invocation, Job, Lasting, Systemd};
+use stead_system::services::{Invocation, Lasting, Systemd, UnitJob};
 
 use crate::declared::Declared as _;
 use crate::input::{PathText, exclusive, impossible, read, read_each};
@@ -377,10 +377,10 @@ impl Services {
     }
 
     /// Makes systemd carry out a job, and remembers a start for its review.
-    fn run(&self, cx: &Context, name: &str, job: Job) -> Result<(), Failure> {
+    fn run(&self, cx: &Context, name: &str, job: UnitJob) -> Result<(), Failure> {
         self.started().remove(name);
         self.systemd.run(&cx.cancel, cx.deadline, name, job)?;
-        if job != Job::Stop {
+        if job != UnitJob::Stop {
             let invocation = self.systemd.invocation(name)?;
             self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });
         }
@@ -391,14 +391,14 @@ impl Services {
     /// restart of this very process, which is left to it: its end would wait for this set, and the set for its end.
     fn carry_out(&self, cx: &Context, desired: &Properties<'_>, change: &Change) -> Result<bool, Failure> {
         let name = desired.name.whole();
-        let ends = matches!(change.job, Some(Job::Stop | Job::Restart)) || desired.masked == Some(true);
+        let ends = matches!(change.job, Some(UnitJob::Stop | UnitJob::Restart)) || desired.masked == Some(true);
         let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
-        if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
+        if is_own && (change.job == Some(UnitJob::Stop) || desired.masked == Some(true)) {
             let hint = format!("use `systemctl stop {name}`");
             return Err(impossible(Properties::NAME, format!("stead runs in '{name}' and cannot stop it; {hint}")));
         }
-        let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
-        let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
+        let run = |job: Option<UnitJob>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
+        let (first, last) = if change.job == Some(UnitJob::Stop) { (change.job, None) } else { (None, change.job) };
         run(first)?;
         for step in &change.steps {
             step.take(cx)?;
@@ -407,7 +407,7 @@ impl Services {
             self.systemd.reload()?;
         }
         run(last.filter(|_| !is_own))?;
-        Ok(is_own && last == Some(Job::Restart))
+        Ok(is_own && last == Some(UnitJob::Restart))
     }
 }
 

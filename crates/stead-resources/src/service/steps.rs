@@ -6,20 +6,20 @@ use std::path::Path;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_host::provider::Context;
-use stead_system::fs::{Former, FsError, How, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
+use stead_system::fs::{FileKind, Former, FsError, How, Ownership, Place, Replacement, SystemPath, SystemRoot};
 
 use super::Properties;
 use super::unit::{ADMINISTRATOR, Fragment, Install, MASK, Unit};
 use crate::input::{blocked, impossible};
 use crate::pending;
-use stead_system::services::Job;
+use stead_system::services::UnitJob;
 
 /// What becomes of a service.
 #[derive(Default)]
 pub(super) struct Change {
     pub(super) differing: Vec<&'static str>,
     pub(super) steps: Vec<Step>,
-    pub(super) job: Option<Job>,
+    pub(super) job: Option<UnitJob>,
     pub(super) what_if: Vec<String>,
     pub(super) effects: Effects,
     pub(super) presumed: Option<Presumed>,
@@ -89,7 +89,7 @@ fn kind_at(path: &SystemPath) -> Option<ItemKind> {
 
 /// Writes a unit file. One that is there keeps its mode, its owner and its attributes.
 fn write(place: &Place, text: &str) -> Result<(), Failure> {
-    let file = place.status()?.filter(|status| status.kind == Kind::File);
+    let file = place.status()?.filter(|status| status.kind == FileKind::File);
     let mut replacement = Replacement::begin(place, file.as_ref().map_or(Former::Any, Former::Unchanged))?;
     let (mut mode, mut ownership) = (0o644, Ownership::default());
     if let Some(status) = &file {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_system::fs::{Kind, SystemPath, SystemRoot};
+use stead_system::fs::{FileKind, SystemPath, SystemRoot};
 
 use crate::known::Known;
 use crate::text::{NAMES, assignments, is_whole_name};
@@ -136,7 +136,7 @@ fn read(root: &SystemRoot, Named { path, target }: &Named) -> Option<Fragment> {
     };
     let target = below(&Path::new(path).parent()?.join(target));
     // One step: systemd follows more, and nobody has more.
-    let is_file = root.at(&target).status().is_some_and(|status| status.kind == Kind::File);
+    let is_file = root.at(&target).status().is_some_and(|status| status.kind == FileKind::File);
     is_file.then(|| read(root, &Named { path: target, target: None })).flatten()
 }
 
@@ -182,7 +182,8 @@ impl Enabling {
         let mut read = Self::default();
         for (name, kind) in root.entries(ADMINISTRATOR).unwrap_or_default() {
             let Ok(name) = name.into_string() else { continue };
-            if kind == Kind::Directory && [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end)) {
+            if kind == FileKind::Directory && [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end))
+            {
                 read.folders.push(name);
             } else if let Some(target) = root.at(format!("{ADMINISTRATOR}/{name}")).link_target() {
                 read.aliases.extend(target.file_name().map(|last| (name, last.to_owned())));
@@ -213,9 +214,9 @@ pub(super) fn configured(root: &SystemRoot, suffix: &str) -> BTreeSet<String> {
         for (name, kind) in root.entries(&folder).unwrap_or_default() {
             let Ok(name) = name.into_string() else { continue };
             let path = format!("{folder}/{name}");
-            if kind == Kind::Directory && !is_inner && Path::new(&name).extension() != Some("d".as_ref()) {
+            if kind == FileKind::Directory && !is_inner && Path::new(&name).extension() != Some("d".as_ref()) {
                 folders.push((path, true));
-            } else if name.ends_with(suffix) && (is_inner || kind != Kind::Symlink || is_mask(&root.at(&path))) {
+            } else if name.ends_with(suffix) && (is_inner || kind != FileKind::Symlink || is_mask(&root.at(&path))) {
                 names.insert(name);
             }
         }

@@ -10,7 +10,7 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, How, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::fs::{self, FileKind, How, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::declared::Declared as _;
@@ -93,7 +93,7 @@ impl Provider for Symlinks {
             match execution {
                 Execution::WhatIf => {
                     what_if = desired.intentions(current.as_ref(), &differing);
-                    let is_directory = current.as_ref().is_some_and(|found| found.status.kind == Kind::Directory);
+                    let is_directory = current.as_ref().is_some_and(|found| found.status.kind == FileKind::Directory);
                     let at = if is_directory { pending::not_removable } else { pending::at };
                     presumed = Presumed::all([desired.permissions.presumed(), at(&desired.path)?]);
                 }
@@ -163,7 +163,7 @@ impl<'a> Desired<'a> {
         let Some(fd) = fs::open(&self.path, How::Look)? else { return Ok(None) };
         let status = fs::status_of(&fd, &self.path)?;
         let target = match status.kind {
-            Kind::Symlink => Some(fs::link_target_of(&fd, &self.path)?.into_os_string().into_encoded_bytes()),
+            FileKind::Symlink => Some(fs::link_target_of(&fd, &self.path)?.into_os_string().into_encoded_bytes()),
             _ => None,
         };
         Ok(Some(Current { status, target }))
@@ -259,7 +259,7 @@ impl<'a> Desired<'a> {
                 // It was a link a moment ago; a directory in its place is refused by the system.
                 place.remove()?;
             }
-            (true, Some(current)) if current.status.kind == Kind::Directory => {
+            (true, Some(current)) if current.status.kind == FileKind::Directory => {
                 fs::remove_tree(&place, &cx.patience())?;
                 place.replace_by_link(OsStr::new(self.target.unwrap_or_default()), ownership)?;
             }

@@ -10,7 +10,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, Kind, Ownership, Place};
+use stead_system::fs::{self, FileKind, Ownership, Place};
 
 use crate::declared::Declared as _;
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
@@ -175,11 +175,11 @@ impl Timezones {
         let place = Place::find(&cx.resolve(LINK), &cx.writes)?;
         let status = place.as_ref().map(Place::status).transpose()?.flatten();
         let at_link = match (status, place) {
-            (Some(status), Some(place)) if status.kind == Kind::Symlink => {
+            (Some(status), Some(place)) if status.kind == FileKind::Symlink => {
                 let target = String::from_utf8_lossy(&place.read_link()?).into_owned();
                 target.split_once("/zoneinfo/").map_or(AtLink::Elsewhere, |(_, name)| AtLink::Zone(name.to_owned()))
             }
-            (Some(status), _) if status.kind == Kind::File => AtLink::File { size: status.size },
+            (Some(status), _) if status.kind == FileKind::File => AtLink::File { size: status.size },
             (Some(status), _) => {
                 let message = format!("there is a {} at '{LINK}'. Remove it", status.kind.word());
                 return Err(blocked(Properties::NAME, message));

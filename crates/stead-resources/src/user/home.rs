@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
-use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, SystemPath, Writes};
+use stead_system::fs::{self, FileKind, Former, Handle, How, Ownership, Place, Replacement, SystemPath, Writes};
 
 use super::{HOME, Properties, UID};
 use crate::accounts::{Record, Table};
@@ -63,7 +63,7 @@ pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Opti
     let home = cx.resolve(path);
     let Some(place) = Place::find(&home, &cx.writes)? else { return Ok(None) };
     let Some(status) = place.status()? else { return Ok(None) };
-    if status.kind != Kind::Directory || Some(status.uid) != uid {
+    if status.kind != FileKind::Directory || Some(status.uid) != uid {
         return refuse("is not a directory that belongs to that user");
     }
     Ok(removal::item(&place, text, &cx.patience())?.map(|item| (home, item)))
@@ -98,7 +98,7 @@ fn make(cx: &Context, place: &Place, skeleton: &SystemPath, mode: u32, ownership
     fs::remove_tree(&unfinished, &cx.patience())?;
     let directory = unfinished.make_directory()?;
     let found = Place::find(skeleton, &cx.writes)?.map(|place| place.status()).transpose()?.flatten();
-    let is_directory = found.is_some_and(|status| status.kind == Kind::Directory);
+    let is_directory = found.is_some_and(|status| status.kind == FileKind::Directory);
     if let Some(from) = is_directory.then(|| fs::open(skeleton, How::Directory)).transpose()?.flatten() {
         copy(cx, &from, skeleton, &directory, unfinished.path(), ownership)?;
     }
@@ -121,7 +121,7 @@ fn copy(
         let original = Place::within(from, &name, shown.clone(), &Writes::unrecorded())?;
         let open = |how| original.open(how)?.ok_or_else(|| cannot("open", &shown, fs::not_found()));
         match kind {
-            Kind::File => {
+            FileKind::File => {
                 let mut file = File::from(open(How::Read)?);
                 let mode = fs::status_of(&file, &shown)?.mode;
                 let mut content = Vec::new();
@@ -130,17 +130,17 @@ fn copy(
                 replacement.write(&content)?;
                 replacement.finish(mode & 0o777, ownership)?;
             }
-            Kind::Directory => {
+            FileKind::Directory => {
                 let below = open(How::Directory)?;
                 let mode = fs::status_of(&below, &shown)?.mode;
                 let new = place.make_directory()?;
                 copy(cx, &below, &shown, &new, &path, ownership)?;
                 cx.writes.change(&new, &path, ownership, Some(mode & 0o777))?;
             }
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 place.replace_by_link(fs::os_text(&original.read_link()?), ownership)?;
             }
-            Kind::Special => {}
+            FileKind::Special => {}
         }
     }
     Ok(())

@@ -43,7 +43,7 @@ pub fn processors() -> Option<Processors> {
 
 /// Bytes of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
+pub struct MemorySize {
     /// Of the machine.
     pub total: Option<u64>,
     /// On disks, to make room in the other.
@@ -51,13 +51,13 @@ pub struct Memory {
 }
 
 /// The memory; `None` where the system does not tell.
-pub fn memory() -> Option<Memory> {
+pub fn memory() -> Option<MemorySize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = |name: &str| {
         let number = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())?;
         number.parse::<u64>().ok()?.checked_mul(1024)
     };
-    Some(Memory { total: total("MemTotal:"), swap: total("SwapTotal:") })
+    Some(MemorySize { total: total("MemTotal:"), swap: total("SwapTotal:") })
 }
 
 fn dmi(name: &str) -> Option<String> {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use stead_core::call::{Failure, FailureKind};
 use zbus::{Connection, DynamicType, Message, OwnedObjectPath, OwnedVariant, Type, Variant};
 
-use super::fs::{Kind, SystemRoot};
+use super::fs::{FileKind, SystemRoot};
 use crate::cancel::Cancel;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
@@ -66,7 +66,7 @@ pub enum Lasting {
 
 /// Something that systemd does with a unit when it is asked to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Job {
+pub enum UnitJob {
     /// To start it.
     Start,
     /// To stop it.
@@ -77,7 +77,7 @@ pub enum Job {
     Reload,
 }
 
-impl Job {
+impl UnitJob {
     /// The verb that messages use.
     pub fn word(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ type Listed = (String, String, String, String, String, String, OwnedObjectPath, 
 impl Systemd {
     /// Returns whether systemd is the service manager of the running system.
     pub fn is_running() -> bool {
-        SystemRoot::running().status("run/systemd/system").is_some_and(|found| found.kind == Kind::Directory)
+        SystemRoot::running().status("run/systemd/system").is_some_and(|found| found.kind == FileKind::Directory)
     }
 
     /// The state of a unit. One that systemd has not loaded is read by it for this.
@@ -162,7 +162,7 @@ impl Systemd {
     }
 
     /// Runs a job to its end. What systemd would start from an outdated unit file is read again before.
-    pub fn run(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: Job) -> Result<(), Failure> {
+    pub fn run(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: UnitJob) -> Result<(), Failure> {
         // systemd forgets a unit that has ended, with how it ended, as soon as nobody refers to it.
         let is_kept = self.try_call(MANAGER_PATH, MANAGER, "RefUnit", &(unit,)).is_ok();
         let done = self.run_loaded(cancel, deadline, unit, job);
@@ -173,7 +173,7 @@ impl Systemd {
         done
     }
 
-    fn run_loaded(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: Job) -> Result<(), Failure> {
+    fn run_loaded(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: UnitJob) -> Result<(), Failure> {
         let status = self.status(unit)?;
         if self.property(&status, UNIT, "NeedDaemonReload", |value| bool::try_from(value).ok())? {
             self.reload()?;
@@ -189,7 +189,7 @@ impl Systemd {
         cancel: &Cancel,
         deadline: Duration,
         unit: &str,
-        (job, path): (Job, &OwnedObjectPath),
+        (job, path): (UnitJob, &OwnedObjectPath),
     ) -> Result<(), Failure> {
         const LONGEST_PAUSE: Duration = Duration::from_millis(50);
         let until = Instant::now().checked_add(deadline);
@@ -269,20 +269,20 @@ impl Systemd {
     }
 
     /// Fails when a unit is not in the desired state after a job.
-    fn check(&self, unit: &str, job: Job) -> Result<(), Failure> {
+    fn check(&self, unit: &str, job: UnitJob) -> Result<(), Failure> {
         let status = self.status(unit)?;
         let finished = self.property(&status, SERVICE, "Result", |value| String::try_from(value).ok());
         let result = match job {
-            Job::Reload => self.reload_result(&status),
+            UnitJob::Reload => self.reload_result(&status),
             _ => finished.unwrap_or_else(|_| "unknown".to_owned()),
         };
         // A service of type oneshot has done its work when it is inactive again.
         let has_ended = status.active == "inactive" && result == SUCCESS;
         let is_reached = match job {
-            Job::Stop => status.is_stopped(),
-            Job::Start | Job::Restart if has_ended => return self.check_conditions(unit, &status),
-            Job::Start | Job::Restart => status.is_running(),
-            Job::Reload => status.is_running() && result == SUCCESS,
+            UnitJob::Stop => status.is_stopped(),
+            UnitJob::Start | UnitJob::Restart if has_ended => return self.check_conditions(unit, &status),
+            UnitJob::Start | UnitJob::Restart => status.is_running(),
+            UnitJob::Reload => status.is_running() && result == SUCCESS,
         };
         if is_reached {
             return Ok(());

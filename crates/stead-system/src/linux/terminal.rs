@@ -49,7 +49,7 @@ impl<T: AsHandle> Drop for Hidden<T> {
 
 /// The state of an input after waiting for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Input {
+pub enum TerminalInput {
     /// It can be read at once: there is something, or its end.
     Ready,
     /// There is nothing yet.
@@ -59,11 +59,11 @@ pub enum Input {
 }
 
 /// Waits for an input for so long. A signal may end the wait early.
-pub fn wait_for_input(input: &impl AsHandle, longest: Duration) -> Input {
+pub fn wait_for_input(input: &impl AsHandle, longest: Duration) -> TerminalInput {
     let longest = Timespec::try_from(longest).ok();
     match poll(&mut [PollFd::new(input, PollFlags::IN)], longest.as_ref()) {
-        Ok(0) | Err(Errno::INTR) => Input::Nothing,
-        Ok(_) => Input::Ready,
-        Err(_) => Input::Unknown,
+        Ok(0) | Err(Errno::INTR) => TerminalInput::Nothing,
+        Ok(_) => TerminalInput::Ready,
+        Err(_) => TerminalInput::Unknown,
     }
 }

@@ -26,7 +26,7 @@ pub struct Watched {
 }
 
 /// The answer to a request to watch something.
-pub struct Watch {
+pub struct WatchOutcome {
     /// The instances that cannot be watched, by their paths.
     pub unwatched: BTreeSet<String>,
     /// Those of which a folder is watched that was not before, by their paths: something may have happened in it until then.
@@ -91,7 +91,7 @@ impl Watcher {
     }
 
     /// Watches this, and nothing else any more.
-    pub fn watch(&self, watched: &[Watched]) -> Watch {
+    pub fn watch(&self, watched: &[Watched]) -> WatchOutcome {
         let mut wanted: HashMap<PathBuf, Folder> = HashMap::new();
         let mut unwatched = BTreeSet::new();
         for Watched { instance, claims } in watched {
@@ -123,7 +123,7 @@ impl Watcher {
                 let _ = inotify::remove_watch(&*self.queue, *descriptor);
             }
         }
-        Watch { unwatched, newly }
+        WatchOutcome { unwatched, newly }
     }
 
     /// Watches one more instance; whether all of it can be watched.

@@ -138,7 +138,7 @@ fn directories(env: &ProcessEnv) -> Vec<Line> {
         Err(error) => Some(Line::new(Verdict::Problem, "directory", stead_engine::error_chain(&error))),
         Ok(_) => Some(Line::new(Verdict::Ok, "directory", format!("'{}' is searched for resources", path.display()))),
     });
-    let relative = env.search.relative.iter().filter_map(|path| stead_host::catalog::Problem::relative(path));
+    let relative = env.search.relative.iter().filter_map(|path| stead_host::catalog::CatalogProblem::relative(path));
     let relative = relative.map(|problem| {
         let line = Line::new(Verdict::Problem, "directory", problem.to_string());
         problem.help().into_iter().fold(line, Line::with_help)

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use stead_core::text::Limits;
 use stead_engine::error_chain;
-use stead_system::fs::{self, Former, FsError, How, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
+use stead_system::fs::{
+    self, FileKind, Former, FsError, How, Ownership, Place, Replacement, Status, SystemPath, Writes,
+};
 
 use crate::exit::Exit;
 use crate::input;
@@ -15,8 +17,8 @@ use crate::terminal::{complain, plain};
 /// file, such as a device or a link, stays.
 pub(super) fn write(file: &Path, content: &[u8], mode: u32, writes: &Writes) -> Result<(), FsError> {
     let place = place(file, writes)?;
-    if let Some(Status { kind: found, .. }) = place.status()?.filter(|status| status.kind != Kind::File) {
-        return Err(FsError::WrongKind { path: file.to_owned(), found, wanted: Kind::File });
+    if let Some(Status { kind: found, .. }) = place.status()?.filter(|status| status.kind != FileKind::File) {
+        return Err(FsError::WrongKind { path: file.to_owned(), found, wanted: FileKind::File });
     }
     let new = Replacement::begin(&place, Former::Any)?;
     new.write(content)?;
@@ -100,7 +102,7 @@ pub(super) fn discard(made: &[PathBuf]) {
 pub(super) fn correct(path: &Path, former: &str, new: &str) -> Result<(), Exit> {
     rewrite(path, former.as_bytes(), new.as_bytes()).map_err(|error| {
         complain(&format!("error: {}", plain(&error_chain(&error))));
-        if matches!(error, FsError::WrongKind { found: Kind::Symlink, .. }) {
+        if matches!(error, FsError::WrongKind { found: FileKind::Symlink, .. }) {
             complain("help: another user could have placed it; name the path that it leads to");
         }
         Exit::Failed

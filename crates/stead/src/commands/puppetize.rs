@@ -8,8 +8,10 @@ use std::sync::Arc;
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Manifest, ResourceKind, Version};
-use stead_engine::{Refusal, ResourceCall, Session, error_chain};
-use stead_puppet::{Case, Files, Listing, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate, stale_files};
+use stead_engine::{CallRefusal, ResourceCall, Session, error_chain};
+use stead_puppet::{
+    GeneratedFiles, LetterCase, ListingWay, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate, stale_files,
+};
 use stead_system::fs::{FsError, Ownership, Writes};
 
 use super::files::{self, place};
@@ -30,7 +32,7 @@ pub(crate) fn puppetize(request: &PuppetizeRequest, env: &ProcessEnv) -> Exit {
     interrupt::exit(session.cancel(), exit)
 }
 
-fn files(request: &PuppetizeRequest, session: &Session) -> Result<Files, Exit> {
+fn files(request: &PuppetizeRequest, session: &Session) -> Result<GeneratedFiles, Exit> {
     let resources = resources(request, session)?;
     let module = generate(&resources, &request.options).map_err(|error| refused(&error.to_string()))?;
     for warning in &module.warnings {
@@ -110,8 +112,8 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     let called = called.and_then(ResourceCall::not_an_adapter);
     let schema = called.and_then(|called| Ok((called.schema()?, called.keys(), called.manifest)));
     let (schema, keys, manifest) = schema.map_err(|refusal| match refusal {
-        Refusal::NotFound(message) | Refusal::Failed(message) => refused(&message),
-        Refusal::Input(findings) => {
+        CallRefusal::NotFound(message) | CallRefusal::Failed(message) => refused(&message),
+        CallRefusal::Input(findings) => {
             refused(&findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "))
         }
     })?;
@@ -130,13 +132,13 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     Ok(ResourceToGenerate {
         description: manifest.description.clone(),
         keys,
-        case: if manifest.is_powershell() { Case::Insensitive } else { Case::Sensitive },
-        listing: if manifest.capabilities.export { Listing::Supported } else { Listing::Unsupported },
+        case: if manifest.is_powershell() { LetterCase::Insensitive } else { LetterCase::Sensitive },
+        listing: if manifest.capabilities.export { ListingWay::Supported } else { ListingWay::Unsupported },
         ..ResourceToGenerate::new(manifest.type_name.as_str(), version, schema)
     })
 }
 
-fn written(request: &PuppetizeRequest, files: &Files) -> Result<Exit, Exit> {
+fn written(request: &PuppetizeRequest, files: &GeneratedFiles) -> Result<Exit, Exit> {
     let folder = &request.folder;
     let on_disk = on_disk(folder, files).map_err(|error| refused(&error))?;
     let stale = stale_files(files, &on_disk);
@@ -164,8 +166,8 @@ fn written(request: &PuppetizeRequest, files: &Files) -> Result<Exit, Exit> {
 }
 
 /// What is on the disk of a module: the files that would be written, and all where those of types are.
-fn on_disk(folder: &Path, generated: &Files) -> Result<Files, String> {
-    let mut files = Files::new();
+fn on_disk(folder: &Path, generated: &GeneratedFiles) -> Result<GeneratedFiles, String> {
+    let mut files = GeneratedFiles::new();
     for type_folder in TYPE_FOLDERS {
         files.extend(read(folder, Path::new(type_folder))?);
     }
@@ -204,8 +206,8 @@ fn write(file: &Path, content: &[u8], writes: &Writes) -> Result<(), FsError> {
 }
 
 /// The files below a directory that is there, by their paths in it.
-fn read(folder: &Path, within: &Path) -> Result<Files, String> {
-    let mut files = Files::new();
+fn read(folder: &Path, within: &Path) -> Result<GeneratedFiles, String> {
+    let mut files = GeneratedFiles::new();
     let directory = folder.join(within);
     let failed = |error| format!("cannot read {}: {error}", directory.display());
     let entries = match fs::read_dir(&directory) {

@@ -8,8 +8,8 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::value::Value;
 use stead_core::visible::{visible, visible_but};
-use stead_host::catalog::{Problem, Reason};
-use stead_host::check::{self, Depth, Listed, Question, Subject};
+use stead_host::catalog::{CatalogProblem, ProblemReason};
+use stead_host::check::{self, CheckedResource, Depth, Listed, Question};
 use stead_host::provider::Provider;
 use stead_resources::{BuiltIn, builtin_of};
 
@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::request::CheckRequest;
 use crate::terminal::{Output, data_as, print};
 use stead_engine::Session;
-use stead_engine::{Refusal, ResourceCall};
+use stead_engine::{CallRefusal, ResourceCall};
 
 /// Checks a resource with every desired state that is given.
 pub(super) fn check(session: Session, request: &CheckRequest) -> Exit {
@@ -50,8 +50,8 @@ fn examined(session: Session, request: &CheckRequest) -> Result<Exit, Exit> {
 /// The problems found in the manifest of the resource while it was searched for, such as an unknown key.
 fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
     let Implementation::Command(command) = &called.manifest.implementation else { return Vec::new() };
-    let of_this = |problem: &Problem| match &problem.reason {
-        Reason::Invalid { source, findings } if problem.path == command.manifest_path => {
+    let of_this = |problem: &CatalogProblem| match &problem.reason {
+        ProblemReason::Invalid { source, findings } if problem.path == command.manifest_path => {
             Some((source.clone(), findings.clone()))
         }
         _ => None,
@@ -66,7 +66,7 @@ fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
 }
 
 fn refused(message: String) -> Exit {
-    super::refused(Refusal::Failed(message))
+    super::refused(CallRefusal::Failed(message))
 }
 
 /// The state as it is handed to programs: with its secrets in their wrappings.
@@ -180,13 +180,13 @@ impl Examination<'_> {
     fn ask<T>(
         &self,
         manifest: &Arc<Manifest>,
-        questions: impl FnOnce(Subject<'_>, &stead_host::provider::Context) -> T,
+        questions: impl FnOnce(CheckedResource<'_>, &stead_host::provider::Context) -> T,
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
         let schema = builtin_of(manifest).map(BuiltIn::schema);
         let cx = session.context(manifest.type_name.as_str());
-        questions(Subject { manifest, provider: &*provider, schema }, &cx)
+        questions(CheckedResource { manifest, provider: &*provider, schema }, &cx)
     }
 
     fn listed(&self, name: &TypeName) -> Option<Listed> {

@@ -13,7 +13,7 @@ pub(crate) mod validate;
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
 use stead_core::{document, parameters};
-use stead_engine::{Refusal, Session, finding_line};
+use stead_engine::{CallRefusal, Session, finding_line};
 
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
@@ -73,17 +73,17 @@ fn kind_as_dsc(finding: &Diagnostic) -> &'static str {
 }
 
 /// Reports why a call of a resource was refused, with the exit code for that.
-fn refused(refusal: Refusal) -> Exit {
+fn refused(refusal: CallRefusal) -> Exit {
     match refusal {
-        Refusal::NotFound(message) => {
+        CallRefusal::NotFound(message) => {
             tracing::error!("{message}");
             Exit::DscNotFound
         }
-        Refusal::Failed(message) => {
+        CallRefusal::Failed(message) => {
             tracing::error!("{message}");
             Exit::DscError
         }
-        Refusal::Input(findings) => {
+        CallRefusal::Input(findings) => {
             for finding in findings {
                 tracing::error!("{}", finding.message);
             }

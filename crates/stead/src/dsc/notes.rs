@@ -1,7 +1,7 @@
 //! What dsc warns of that is not an error.
 
 use stead_core::call::{Execution, Operation};
-use stead_core::document::{DataType, Discovery, Document};
+use stead_core::document::{DataType, DiscoveryTime, Document};
 use stead_core::event::Mode;
 
 use stead_core::run::Run;
@@ -26,7 +26,7 @@ pub(super) fn warn(prepared: &Prepared, mode: Mode) {
 /// Returns whether resources that are not there are looked for once more when they are needed.
 pub(super) fn looks_again(prepared: &Prepared) -> bool {
     let outermost = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.discovery.as_ref());
-    outermost.is_some_and(|discovery| discovery.value == Discovery::DuringDeployment)
+    outermost.is_some_and(|discovery| discovery.value == DiscoveryTime::DuringDeployment)
 }
 
 /// Warns of instances that a set did not bring to their desired state: dsc reports the states and no more.

@@ -16,7 +16,7 @@ use crate::process_env::ProcessEnv;
 use crate::request::{GetFormat, Given, ProgressFormat, ResourceRequest, Target};
 use crate::terminal::{OutputFormat, data, data_item, print};
 use stead_engine::Session;
-use stead_engine::{Refusal, ResourceCall, set_mode};
+use stead_engine::{CallRefusal, ResourceCall, set_mode};
 
 /// Does something with one resource, or lists resources.
 pub(crate) fn resource(request: &ResourceRequest, progress: ProgressFormat, env: &ProcessEnv) -> Exit {
@@ -65,7 +65,7 @@ fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Res
 /// The desired state that a text states; null when there is none.
 fn desired(called: &mut ResourceCall, text: Option<&Text>) -> Result<Value, Exit> {
     let Some(text) = text else { return Ok(Value::Null) };
-    input::value(&mut called.session, text).map_err(|findings| refused_in(called, Refusal::Input(findings)))
+    input::value(&mut called.session, text).map_err(|findings| refused_in(called, CallRefusal::Input(findings)))
 }
 
 /// What is done with a resource that contains others: its result, or `None` when it contains none.
@@ -78,8 +78,8 @@ fn nested(called: &mut ResourceCall, properties: &Value, mode: Mode) -> Result<O
     called.nested(properties, mode).map(Some).map_err(|refusal| refused_in(called, refusal))
 }
 
-fn refused_in(called: &ResourceCall, refusal: Refusal) -> Exit {
-    if let Refusal::Input(findings) = &refusal {
+fn refused_in(called: &ResourceCall, refusal: CallRefusal) -> Exit {
+    if let CallRefusal::Input(findings) = &refusal {
         tell(findings, &called.session.sources);
         return Exit::DscInput;
     }

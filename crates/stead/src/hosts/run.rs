@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use stead_core::diag::counted;
-use stead_hosts::{Ended, Machine, Rollout};
+use stead_hosts::{Machine, MachineEnd, Rollout};
 use stead_system::Cancel;
 
 use super::delivery::{Delivery, Parcel};
@@ -118,7 +118,7 @@ fn rolled_out(task: &Task, machines: &[Machine], parcel: &Parcel<'_>, way: &Way)
             match news.recv_timeout(TICK) {
                 Ok(News::Sign(at, sign)) => screen.take(at, sign),
                 Ok(News::Ended(at, outcome)) => {
-                    let ended = if outcome.verdict.is_failure() { Ended::Badly } else { Ended::Well };
+                    let ended = if outcome.verdict.is_failure() { MachineEnd::Badly } else { MachineEnd::Well };
                     rollout.end(at, ended);
                     outcomes.insert(at, outcome);
                     screen.end(at);

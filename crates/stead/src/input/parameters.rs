@@ -8,7 +8,7 @@ use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
 use stead_engine::Session;
-use stead_hosts::{LayerValue, Layers};
+use stead_hosts::{LayerValue, ParameterLayers};
 
 use super::{STANDARD_INPUT, Text, Unreadable, inline_parameters, read, tree};
 use crate::request;
@@ -193,7 +193,7 @@ pub(crate) fn single(text: &str, is_text: bool) -> Value {
 fn of_file(session: &mut Session, path: &Path, from: &ParameterSources<'_>) -> Result<Contribution, BadParameters> {
     let text = read(path).map_err(BadParameters::Unreadable)?;
     let node = tree(session, &text).map_err(BadParameters::Findings)?;
-    if from.recipient == Recipient::Program || !Layers::are_in(&node) {
+    if from.recipient == Recipient::Program || !ParameterLayers::are_in(&node) {
         return Ok(of_tree(&node, from.needs_key)?.into());
     }
     if from.recipient == Recipient::OtherMachines {
@@ -201,7 +201,7 @@ fn of_file(session: &mut Session, path: &Path, from: &ParameterSources<'_>) -> R
         let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, message);
         return Err(BadParameters::Findings(vec![finding.with_help("write them as 'layers' of the inventory")]));
     }
-    let all = Layers::read(&node, &session.sources).map_err(BadParameters::Findings)?;
+    let all = ParameterLayers::read(&node, &session.sources).map_err(BadParameters::Findings)?;
     let facts = session.machine().facts().map_err(|error| {
         let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, error.to_string());
         BadParameters::Findings(vec![finding])

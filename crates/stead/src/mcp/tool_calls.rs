@@ -26,7 +26,7 @@ use crate::request;
 use crate::rpc::Problem;
 use crate::schemas;
 use stead_engine::{
-    Refusal, ResourceCall, RunOptions, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
+    CallRefusal, ResourceCall, RunOptions, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
 };
 
 /// Why a call has no result.
@@ -194,18 +194,18 @@ fn resource(
     result.map(|result| json!({ "result": result })).map_err(refused)
 }
 
-fn refused_in(called: &ResourceCall, refusal: Refusal) -> Unanswered {
+fn refused_in(called: &ResourceCall, refusal: CallRefusal) -> Unanswered {
     match refusal {
-        Refusal::Input(findings) => lines(&findings, &called.session.sources).into(),
+        CallRefusal::Input(findings) => lines(&findings, &called.session.sources).into(),
         other => refused(other),
     }
 }
 
-fn refused(refusal: Refusal) -> Unanswered {
+fn refused(refusal: CallRefusal) -> Unanswered {
     match refusal {
-        Refusal::NotFound(message) => Unanswered::nothing(message),
-        Refusal::Failed(message) => message.into(),
-        Refusal::Input(findings) => {
+        CallRefusal::NotFound(message) => Unanswered::nothing(message),
+        CallRefusal::Failed(message) => message.into(),
+        CallRefusal::Input(findings) => {
             findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n").into()
         }
     }

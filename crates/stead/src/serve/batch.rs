@@ -9,7 +9,7 @@ use stead_core::event::Mode;
 use stead_core::value::Object;
 use stead_engine::policy::Wait;
 use stead_engine::{
-    Batch, BatchDocument, BatchResult, ReconcileOptions, Refused, Session, error_chain, json as printed,
+    Batch, BatchDocument, BatchResult, ReconcileOptions, RefusedDocuments, Session, error_chain, json as printed,
 };
 
 use super::calls::prepared;
@@ -120,7 +120,7 @@ fn result(result: &BatchResult) -> Json {
 }
 
 /// Documents that are refused; nothing was run.
-fn problem(refused: &Refused) -> Problem {
+fn problem(refused: &RefusedDocuments) -> Problem {
     let findings = |document: &stead_engine::RefusedDocument| {
         let mut findings = printed::findings(&document.findings, &document.sources);
         findings["name"] = document.name.as_str().into();

@@ -12,7 +12,7 @@ use stead_core::report::Record;
 use stead_core::schema::digest;
 use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
-use stead_engine::{Refusal, ResourceCall, RunOptions, RunWatch, Session, error_chain, finding_line};
+use stead_engine::{CallRefusal, ResourceCall, RunOptions, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
 use stead_host::provider::{Trace, TraceLevel};
 use stead_resources::builtin_of;
@@ -225,9 +225,9 @@ fn called(session: Session, params: &ResourceParams) -> Result<ResourceCall, Pro
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
     found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {
         let (code, message) = match refusal {
-            Refusal::NotFound(message) => (Problem::NOT_FOUND, message),
-            Refusal::Failed(message) => (Problem::PARAMS, message),
-            Refusal::Input(_) => (Problem::PARAMS, "the type cannot be read".to_owned()),
+            CallRefusal::NotFound(message) => (Problem::NOT_FOUND, message),
+            CallRefusal::Failed(message) => (Problem::PARAMS, message),
+            CallRefusal::Input(_) => (Problem::PARAMS, "the type cannot be read".to_owned()),
         };
         Problem::new(code, message).with("type", params.type_name.as_str())
     })
@@ -236,8 +236,8 @@ fn called(session: Session, params: &ResourceParams) -> Result<ResourceCall, Pro
 fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     let manifest = &called.manifest;
     let schema = called.schema().map_err(|refusal| match refusal {
-        Refusal::NotFound(message) | Refusal::Failed(message) => Problem::new(Problem::FAILED, message),
-        Refusal::Input(_) => Problem::new(Problem::FAILED, "the schema cannot be read"),
+        CallRefusal::NotFound(message) | CallRefusal::Failed(message) => Problem::new(Problem::FAILED, message),
+        CallRefusal::Input(_) => Problem::new(Problem::FAILED, "the schema cannot be read"),
     })?;
     let digest = digest(&schema);
     Ok(json!({

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, Raised, code};
 use stead_core::manifest::{Catalog, Implementation, Manifest, listing};
 use stead_core::value::Object;
-use stead_engine::{InvokeError, Invoked, Limits, Method, ResourceCall, ResourceSpecification, Session};
+use stead_engine::{InvokeError, Invoked, Method, ResourceCall, ResourceSpecification, Session, VersionLimits};
 
 use super::calls::{failure_number, prepared, result};
 use super::places::{Look, Places};
@@ -73,7 +73,7 @@ fn specification(name: &str, module: Option<&ModuleParams>) -> ResourceSpecifica
     let Some(ModuleParams { name: module, version, minimum, maximum, guid }) = module else {
         return ResourceSpecification { name, ..ResourceSpecification::default() };
     };
-    let within = Limits { minimum: minimum.clone(), maximum: maximum.clone(), guid: guid.clone() };
+    let within = VersionLimits { minimum: minimum.clone(), maximum: maximum.clone(), guid: guid.clone() };
     ResourceSpecification { name, module: Some(module.clone()), version: version.clone(), within }
 }
 

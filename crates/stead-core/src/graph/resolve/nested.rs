@@ -6,7 +6,7 @@ use crate::document::{self, Document, Instance};
 use crate::expr::FactKey;
 use crate::graph::builder::{BuildRoom, Builder};
 use crate::graph::scope::stated_at;
-use crate::graph::{Expansion, ExpansionFinding, Purpose, Role, ScopeId, codes};
+use crate::graph::{Expansion, ExpansionFinding, NestingPurpose, Role, ScopeId, codes};
 use crate::id::NodeId;
 use crate::manifest::{Implementation, Manifest, ResourceKind};
 use crate::parameters::Supplied;
@@ -27,11 +27,11 @@ impl Builder<'_> {
         let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
         let purpose = match manifest.kind {
             ResourceKind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
-                Purpose::Assertion
+                NestingPurpose::Assertion
             }
-            ResourceKind::Group if built_in => Purpose::Group,
-            ResourceKind::Importer if built_in || expands => Purpose::Include,
-            ResourceKind::Adapter if holds => Purpose::Adapter,
+            ResourceKind::Group if built_in => NestingPurpose::Group,
+            ResourceKind::Importer if built_in || expands => NestingPurpose::Include,
+            ResourceKind::Adapter if holds => NestingPurpose::Adapter,
             _ => return,
         };
         // The outermost document is the first level.
@@ -40,7 +40,7 @@ impl Builder<'_> {
             self.room = BuildRoom::NONE;
             let finding = Diagnostic::error(&codes::TOO_DEEP, instance.span, message);
             self.findings.push(match purpose {
-                Purpose::Include if !manifest.is_composite() => {
+                NestingPurpose::Include if !manifest.is_composite() => {
                     finding.with_help("look for a document that includes itself, directly or through others")
                 }
                 _ => finding,
@@ -51,8 +51,8 @@ impl Builder<'_> {
         let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         let scope = self.graph.node(id).scope;
         let built = match purpose {
-            Purpose::Include if expands => self.expanded(id, &manifest, instance),
-            Purpose::Include => self.include(id, instance),
+            NestingPurpose::Include if expands => self.expanded(id, &manifest, instance),
+            NestingPurpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose, &manifest).map(|document| {
                 let place = (self.folder(id), Some(id), Some(scope));
                 self.scope(&Arc::new(document), place, &Supplied::default());
@@ -76,7 +76,7 @@ impl Builder<'_> {
     }
 
     /// The document in the properties of a group.
-    fn nested(&mut self, instance: &Instance, purpose: Purpose, manifest: &Manifest) -> Option<Document> {
+    fn nested(&mut self, instance: &Instance, purpose: NestingPurpose, manifest: &Manifest) -> Option<Document> {
         let Some(properties) = &instance.properties else {
             let message = format!("'{}' needs 'resources' in its properties", instance.type_name.value);
             let finding = Diagnostic::error(&codes::NOT_AN_OBJECT, instance.span, message);
@@ -90,7 +90,7 @@ impl Builder<'_> {
         let (mut document, findings) = document::read(properties.span.source, properties);
         let usable = !any_error(&findings);
         self.findings.extend(findings);
-        if purpose == Purpose::Adapter {
+        if purpose == NestingPurpose::Adapter {
             for nested in &mut document.resources {
                 nested
                     .directives

@@ -20,7 +20,7 @@ use crate::provider::{Context, TraceLevel};
 use pool::{Key, Room};
 use process::{Fault, Limits, Process};
 
-pub use pool::Pool;
+pub use pool::ResidentPool;
 pub(super) use protocol::Asked;
 
 mod pool;
@@ -38,7 +38,7 @@ const MOST_MEMORY: u64 = 768 << 20;
 pub struct Residents(Arc<Shared>);
 
 struct Shared {
-    pool: Arc<Pool>,
+    pool: Arc<ResidentPool>,
     most_memory: u64,
 }
 
@@ -67,7 +67,7 @@ impl Residents {
     }
 
     /// Their processes, for whoever waits for the end of all of them.
-    pub fn processes(&self) -> &Arc<Pool> {
+    pub fn processes(&self) -> &Arc<ResidentPool> {
         &self.0.pool
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Key {
 
 /// The processes of a session. It outlives the session until all of them have ended.
 #[derive(Default)]
-pub struct Pool {
+pub struct ResidentPool {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -77,7 +77,7 @@ enum Next {
 }
 
 /// The room of a process, from before it starts until it has ended.
-pub(super) struct Room(Arc<Pool>);
+pub(super) struct Room(Arc<ResidentPool>);
 
 impl Drop for Room {
     fn drop(&mut self) {
@@ -86,7 +86,7 @@ impl Drop for Room {
     }
 }
 
-impl Pool {
+impl ResidentPool {
     /// The process of a key that can be asked, or else room to start one, whose start must end with [`Self::started`].
     ///
     /// Guarantees: one is started for a key at a time. Whoever waits for room waits for processes that have calls, never for others

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::TEMPORARY_PREFIX;
 use super::status::Status;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 const DIGITS: usize = 12;
 
@@ -37,14 +37,14 @@ fn is_temporary(name: &OsStr) -> bool {
 fn remove_if_abandoned(directory: BorrowedFd<'_>, name: &OsStr) {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
     // Locked until the name is gone, so that nobody begins to use it in between.
-    let kind = Kind::from(FileType::from_raw_mode(found.st_mode));
+    let kind = FileKind::from(FileType::from_raw_mode(found.st_mode));
     let (state, _held) = match kind {
-        Kind::Symlink => (Lock::Held, None),
-        Kind::File | Kind::Directory => hold(directory, name),
-        Kind::Special => return,
+        FileKind::Symlink => (Lock::Held, None),
+        FileKind::File | FileKind::Directory => hold(directory, name),
+        FileKind::Special => return,
     };
     // One that is not empty is none of these, and stays.
-    let flags = if kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    let flags = if kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     if state == Lock::Held || (state == Lock::Unknown && is_old(&Status::from(found))) {
         let _ = unlinkat(directory, name, flags);
     }

@@ -7,7 +7,7 @@ use rustix::fs::lstat;
 
 use super::status::Status;
 use super::trust::distrust;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// As many as the kernel follows.
 pub(super) const MAX_LINKS: usize = 40;
@@ -49,7 +49,7 @@ fn push_names(rest: &mut Vec<OsString>, path: &Path) {
 fn trusted_link(directory: &Path, name: &OsStr) -> Option<PathBuf> {
     let path = directory.join(name);
     let link = Status::from(lstat(&path).ok()?);
-    if link.kind != Kind::Symlink || distrust(&Status::from(lstat(directory).ok()?), &link).is_some() {
+    if link.kind != FileKind::Symlink || distrust(&Status::from(lstat(directory).ok()?), &link).is_some() {
         return None;
     }
     std::fs::read_link(path).ok()

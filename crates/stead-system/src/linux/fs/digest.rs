@@ -14,7 +14,7 @@ use super::listing::entries;
 use super::path::SystemPath;
 use super::walk::open;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// The SHA-256, in hexadecimal digits, of what is at a path: the content and mode of a file, or the names, modes and contents of
 /// all that is in a directory, with the targets of links; `None` when nothing is there.
@@ -33,37 +33,37 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
         "{:?} {:o} {}\n",
         status.kind,
         status.mode,
-        status.size * u64::from(status.kind == Kind::File)
+        status.size * u64::from(status.kind == FileKind::File)
     ));
     match status.kind {
-        Kind::File => {
+        FileKind::File => {
             let failed = |source: io::Error| FsError::System { doing: "read", path: path.to_owned(), source };
             add_content(hasher, File::from(found)).map_err(failed)
         }
-        Kind::Directory => {
+        FileKind::Directory => {
             for (name, kind) in entries(&found, path)? {
                 let inside = path.join(&name);
                 hasher.update(format!("{} {kind:?} ", name.len()));
                 hasher.update(name.as_bytes());
                 let failed = |errno| FsError::system("read", &inside, errno);
                 match kind {
-                    Kind::File | Kind::Directory => {
+                    FileKind::File | FileKind::Directory => {
                         let opened = openat(&found, &name, How::Read.flags() | OFlags::NOFOLLOW, Mode::empty())
                             .map_err(failed)?;
                         add(hasher, opened, &inside)?;
                     }
-                    Kind::Symlink => {
+                    FileKind::Symlink => {
                         let target = readlinkat(&found, &name, Vec::new()).map_err(failed)?;
                         hasher.update(format!("{} ", target.as_bytes().len()));
                         hasher.update(target.as_bytes());
                     }
-                    Kind::Special => {}
+                    FileKind::Special => {}
                 }
             }
             hasher.update("\n");
             Ok(())
         }
-        Kind::Symlink | Kind::Special => Ok(()),
+        FileKind::Symlink | FileKind::Special => Ok(()),
     }
 }
 

@@ -17,13 +17,13 @@ use super::attributes::Attributes;
 use super::handle::How;
 use super::ownership::Ownership;
 use super::status::Status;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// What is at a name: enough to put it there again.
 #[derive(Clone, Serialize, Deserialize, Default)]
 pub struct Image {
     /// The node.
-    pub node: Node,
+    pub node: ImageNode,
     /// The twelve bits of the mode; of a link they mean nothing.
     pub mode: u32,
     /// The owner.
@@ -37,7 +37,7 @@ pub struct Image {
 /// The node of an image. The content of a file is beside it, and bytes are kept as such.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-pub enum Node {
+pub enum ImageNode {
     /// Nothing is there.
     #[default]
     Absent,
@@ -69,7 +69,7 @@ pub enum Loss {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mark {
     /// `None` where nothing is.
-    kind: Option<Kind>,
+    kind: Option<FileKind>,
     /// That of a link means nothing.
     mode: u32,
     uid: u32,
@@ -82,7 +82,7 @@ impl Mark {
     pub(super) const ABSENT: Self = Self { kind: None, mode: 0, uid: 0, gid: 0, content: None };
 
     pub(super) fn of(status: &Status, content: Option<String>) -> Self {
-        let mode = if status.kind == Kind::Symlink { 0 } else { status.mode };
+        let mode = if status.kind == FileKind::Symlink { 0 } else { status.mode };
         Self { kind: Some(status.kind), mode, uid: status.uid, gid: status.gid, content }
     }
 }
@@ -109,7 +109,7 @@ pub trait Keeper: Send + Sync {
 }
 
 impl Image {
-    pub(super) fn of(status: &Status, node: Node, attributes: Attributes) -> Self {
+    pub(super) fn of(status: &Status, node: ImageNode, attributes: Attributes) -> Self {
         Self { node, mode: status.mode, uid: status.uid, gid: status.gid, attributes }
     }
 
@@ -121,14 +121,14 @@ impl Image {
     /// Returns whether this is what was there, given the content that was kept with it.
     pub fn is_at(&self, mark: &Mark, content: &[u8]) -> bool {
         let (kind, digest) = match &self.node {
-            Node::Absent => return *mark == Mark::ABSENT,
-            Node::Lost(_) => return false,
-            Node::SameContent => (Kind::File, mark.content.clone()),
-            Node::File => (Kind::File, Some(hex(&Sha256::digest(content)))),
-            Node::Directory => (Kind::Directory, None),
-            Node::Link(target) => (Kind::Symlink, Some(hex(&Sha256::digest(target)))),
+            ImageNode::Absent => return *mark == Mark::ABSENT,
+            ImageNode::Lost(_) => return false,
+            ImageNode::SameContent => (FileKind::File, mark.content.clone()),
+            ImageNode::File => (FileKind::File, Some(hex(&Sha256::digest(content)))),
+            ImageNode::Directory => (FileKind::Directory, None),
+            ImageNode::Link(target) => (FileKind::Symlink, Some(hex(&Sha256::digest(target)))),
         };
-        let mode = if kind == Kind::Symlink { 0 } else { self.mode };
+        let mode = if kind == FileKind::Symlink { 0 } else { self.mode };
         *mark == Mark { kind: Some(kind), mode, uid: self.uid, gid: self.gid, content: digest }
     }
 
@@ -140,32 +140,32 @@ impl Image {
         };
         let plain = |node| Ok((Self::of(&stat, node, Attributes::default()), Vec::new()));
         match stat.kind {
-            Kind::Special => plain(Node::Lost(Loss::Special)),
-            Kind::Symlink => {
+            FileKind::Special => plain(ImageNode::Lost(Loss::Special)),
+            FileKind::Symlink => {
                 let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
-                plain(Node::Link(target.into_bytes()))
+                plain(ImageNode::Link(target.into_bytes()))
             }
-            Kind::File if stat.size > max => plain(Node::Lost(Loss::TooLarge)),
+            FileKind::File if stat.size > max => plain(ImageNode::Lost(Loss::TooLarge)),
             kind => match openat(directory, name, How::Read.flags() | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(opened) => Self::read_open(File::from(opened), kind, max),
-                Err(Errno::ACCESS | Errno::PERM) if kind == Kind::Directory => plain(Node::Directory),
-                Err(Errno::ACCESS | Errno::PERM) => plain(Node::Lost(Loss::Unreadable)),
+                Err(Errno::ACCESS | Errno::PERM) if kind == FileKind::Directory => plain(ImageNode::Directory),
+                Err(Errno::ACCESS | Errno::PERM) => plain(ImageNode::Lost(Loss::Unreadable)),
                 Err(errno) => Err(errno),
             },
         }
     }
 
-    fn read_open(file: File, kind: Kind, max: u64) -> Result<(Self, Vec<u8>), Errno> {
+    fn read_open(file: File, kind: FileKind, max: u64) -> Result<(Self, Vec<u8>), Errno> {
         let status = Status::from(fstat(&file)?);
         let attributes = Attributes::of(&file)?;
-        if kind == Kind::Directory {
-            return Ok((Self::of(&status, Node::Directory, attributes), Vec::new()));
+        if kind == FileKind::Directory {
+            return Ok((Self::of(&status, ImageNode::Directory, attributes), Vec::new()));
         }
         let mut content = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
         let read = file.take(max + 1).read_to_end(&mut content);
         read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let too_large = content.len() as u64 > max;
-        let node = if too_large { Node::Lost(Loss::TooLarge) } else { Node::File };
+        let node = if too_large { ImageNode::Lost(Loss::TooLarge) } else { ImageNode::File };
         Ok((Self::of(&status, node, attributes), if too_large { Vec::new() } else { content }))
     }
 }

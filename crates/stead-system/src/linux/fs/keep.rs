@@ -11,13 +11,13 @@ use rustix::fs::{CWD, Mode, fstat, openat};
 use super::attributes::Attributes;
 use super::durability::Writes;
 use super::handle::{How, path_by_handle, real_path};
-use super::image::{Image, Keeper, Node};
+use super::image::{Image, ImageNode, Keeper};
 use super::listing::entries;
 use super::place::Place;
 use super::status::Status;
 use super::tree::open_below;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 impl Writes {
     /// Keeps what is at a name in a directory, which is about to be changed.
@@ -34,7 +34,7 @@ impl Writes {
         self.kept(shown, |keeper| {
             let path = real_path(opened)?;
             let status = Status::from(fstat(opened)?);
-            let node = if status.kind == Kind::Directory { Node::Directory } else { Node::SameContent };
+            let node = if status.kind == FileKind::Directory { ImageNode::Directory } else { ImageNode::SameContent };
             // What was opened for a look only does not tell its attributes; opened again it does, where that is allowed.
             let again = openat(CWD, path_by_handle(opened), How::Read.flags(), Mode::empty());
             let attributes = again.ok().map(|fd| Attributes::of(&File::from(fd))).transpose()?.unwrap_or_default();
@@ -90,7 +90,7 @@ fn keep_entries(keeper: &dyn Keeper, directory: &OwnedFd, path: &Path, depth: us
         let below = path.join(&name);
         let (image, content) = Image::read(directory, &name, keeper.room())?;
         keeper.keep(&below, &image, &content)?;
-        if kind == Kind::Directory
+        if kind == FileKind::Directory
             && let Some(inner) = open_below(directory, &name, &below).map_err(io::Error::other)?
         {
             if depth == DEEPEST {
@@ -109,7 +109,7 @@ fn keep_absent(keeper: &dyn Keeper, directory: &OwnedFd, target: &Path) -> io::R
         let below = target.join(&name);
         keeper.keep(&below, &Image::default(), &[])?;
         keeper.changed(&below);
-        if kind == Kind::Directory
+        if kind == FileKind::Directory
             && let Some(inner) = open_below(directory, &name, &below).map_err(io::Error::other)?
         {
             keep_absent(keeper, &inner, &below)?;

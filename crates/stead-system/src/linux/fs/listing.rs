@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use super::handle::Handle;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// Returns the names in a directory, in the order of their bytes.
-pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {
+pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, FileKind>, FsError> {
     entries_up_to(directory, path, usize::MAX).map(|(found, _)| found)
 }
 
@@ -35,7 +35,7 @@ pub fn entries_up_to(
     directory: &impl AsFd,
     path: &Path,
     limit: usize,
-) -> Result<(BTreeMap<OsString, Kind>, Coverage), FsError> {
+) -> Result<(BTreeMap<OsString, FileKind>, Coverage), FsError> {
     let failed = |errno| FsError::system("list", path, errno);
     let mut found = BTreeMap::new();
     for entry in Dir::read_from(directory).map_err(failed)? {
@@ -56,7 +56,7 @@ pub fn entries_up_to(
 
 /// Hands on every name in a directory as the system lists it, with what has it where the system says so; for those who read
 /// thousands of directories.
-pub fn for_each_name(directory: Handle, mut each: impl FnMut(&OsStr, Option<Kind>)) -> io::Result<()> {
+pub fn for_each_name(directory: Handle, mut each: impl FnMut(&OsStr, Option<FileKind>)) -> io::Result<()> {
     /// So many bytes of names are read at a time; one name takes at most a few hundred.
     const NAMES: usize = 16 << 10;
     let mut buffer = [MaybeUninit::uninit(); NAMES];
@@ -65,13 +65,13 @@ pub fn for_each_name(directory: Handle, mut each: impl FnMut(&OsStr, Option<Kind
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name != "." && name != ".." {
-            each(name, Some(entry.file_type()).filter(|kind| *kind != FileType::Unknown).map(Kind::from));
+            each(name, Some(entry.file_type()).filter(|kind| *kind != FileType::Unknown).map(FileKind::from));
         }
     }
     Ok(())
 }
 
-fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<Option<Kind>, Errno> {
+fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<Option<FileKind>, Errno> {
     if listed != FileType::Unknown {
         return Ok(Some(listed.into()));
     }

@@ -48,7 +48,7 @@ mod trusted;
 mod walk;
 
 pub use crate::error::{FsError, failure_kind, reason};
-pub use crate::kind::{Kind, format_mode, parse_mode};
+pub use crate::kind::{FileKind, format_mode, parse_mode};
 pub use crate::waiting::Patience;
 pub use abandoned::remove_abandoned;
 pub use below::below_root;
@@ -60,7 +60,7 @@ pub use handle::{
     AsHandle, Handle, HandleRef, How, is_immutable, is_link, is_not_readable, link_target_of, look_at, os_string,
     os_text, path_by_handle, read_at, read_exact_at, read_once, real_path, reopen_directory, status_of,
 };
-pub use image::{Image, Keeper, Loss, Mark, Node};
+pub use image::{Image, ImageNode, Keeper, Loss, Mark};
 pub use listing::{Coverage, entries, entries_up_to, for_each_name};
 pub use metadata::{append_private, check_writable, is_endless, make_private_directory, open_followed};
 pub use mounts::{check_unmounted, mounts_below};

@@ -17,7 +17,7 @@ use super::path::SystemPath;
 use super::status::Status;
 use super::walk::open_directory;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// In a directory with this bit only the owner of a file may take its name away.
 const STICKY: u32 = 0o1000;
@@ -130,7 +130,7 @@ impl Place {
         match openat(&self.directory, &*self.name, how.flags() | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(fd) => Ok(Some(fd)),
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::LOOP) => Err(self.is_instead(Kind::Symlink, Kind::File)),
+            Err(Errno::LOOP) => Err(self.is_instead(FileKind::Symlink, FileKind::File)),
             Err(errno) => Err(self.failed("open", errno)),
         }
     }
@@ -210,7 +210,7 @@ impl Place {
     }
 
     /// The error that something else is there.
-    pub fn is_instead(&self, found: Kind, wanted: Kind) -> FsError {
+    pub fn is_instead(&self, found: FileKind, wanted: FileKind) -> FsError {
         FsError::WrongKind { path: self.path.clone(), found, wanted }
     }
 

@@ -14,20 +14,20 @@ use stead_core::digest::hex;
 use super::digest::add_content;
 use super::durability::Writes;
 use super::handle::{How, path_by_handle, real_path};
-use super::image::{Image, Mark, Node};
+use super::image::{Image, ImageNode, Mark};
 use super::listing::entries;
 use super::path::SystemPath;
 use super::place::Place;
 use super::replace::{Former, Replacement};
 use super::status::Status;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// For paths without links, as a [`Keeper`] gets them: what lies behind a link that is in the way by now is not there.
 impl SystemPath {
     /// Its place; `None` where its directory is not there, or something else is by now.
     fn place(&self, writes: &Writes) -> Result<Option<Place>, FsError> {
-        let is_within_directory = || self.parent()?.status().map(|status| status.kind == Kind::Directory);
+        let is_within_directory = || self.parent()?.status().map(|status| status.kind == FileKind::Directory);
         let place = match Place::find(self, writes) {
             Err(_) if is_within_directory() != Some(true) => return Ok(None),
             found => found?,
@@ -46,9 +46,9 @@ impl SystemPath {
         let Some(place) = self.place(&Writes::unrecorded()).ok()? else { return Some(Mark::ABSENT) };
         let Some(status) = place.status().ok()? else { return Some(Mark::ABSENT) };
         let content = match status.kind {
-            Kind::Directory | Kind::Special => None,
-            Kind::Symlink => Some(hex(&Sha256::digest(place.read_link().ok()?))),
-            Kind::File => {
+            FileKind::Directory | FileKind::Special => None,
+            FileKind::Symlink => Some(hex(&Sha256::digest(place.read_link().ok()?))),
+            FileKind::File => {
                 let mut digest = Sha256::new();
                 add_content(&mut digest, File::from(place.open(How::Read).ok()??)).ok()?;
                 Some(hex(&digest.finalize()))
@@ -60,7 +60,7 @@ impl SystemPath {
     /// The names in the directory that is there; none where there is no directory.
     pub fn names(&self) -> Result<Vec<PathBuf>, FsError> {
         let Some(place) = self.place(&Writes::unrecorded())? else { return Ok(Vec::new()) };
-        if place.status()?.is_none_or(|status| status.kind != Kind::Directory) {
+        if place.status()?.is_none_or(|status| status.kind != FileKind::Directory) {
             return Ok(Vec::new());
         }
         let Some(directory) = place.open(How::Directory)? else { return Ok(Vec::new()) };
@@ -80,22 +80,22 @@ impl SystemPath {
     pub fn put_back(&self, image: &Image, content: &[u8], writes: &Writes) -> Result<(), FsError> {
         let missing = || FsError::system("put back", self, Errno::NOENT);
         let Some(place) = self.place(writes)? else {
-            return if image.node == Node::Absent { Ok(()) } else { Err(missing()) };
+            return if image.node == ImageNode::Absent { Ok(()) } else { Err(missing()) };
         };
         let present = place.status()?;
-        let is_directory = present.is_some_and(|status| status.kind == Kind::Directory);
+        let is_directory = present.is_some_and(|status| status.kind == FileKind::Directory);
         match &image.node {
-            Node::Lost(_) => Err(FsError::system("put back", self, Errno::INVAL)),
-            Node::Absent if is_directory => place.remove_directory().map(drop),
-            Node::Absent => place.remove().map(drop),
-            Node::SameContent => reowned(&place, image, writes),
-            Node::Directory if is_directory => reowned(&place, image, writes),
-            Node::Directory => {
+            ImageNode::Lost(_) => Err(FsError::system("put back", self, Errno::INVAL)),
+            ImageNode::Absent if is_directory => place.remove_directory().map(drop),
+            ImageNode::Absent => place.remove().map(drop),
+            ImageNode::SameContent => reowned(&place, image, writes),
+            ImageNode::Directory if is_directory => reowned(&place, image, writes),
+            ImageNode::Directory => {
                 place.remove()?;
                 let made = place.make_directory_with(image.mode, image.ownership())?;
                 apply(image, &File::from(made), &place)
             }
-            Node::File | Node::Link(_) => {
+            ImageNode::File | ImageNode::Link(_) => {
                 if is_directory {
                     place.remove_directory()?;
                 }
@@ -106,7 +106,7 @@ impl SystemPath {
 }
 
 fn put(place: &Place, image: &Image, content: &[u8]) -> Result<(), FsError> {
-    if let Node::Link(target) = &image.node {
+    if let ImageNode::Link(target) = &image.node {
         return place.replace_by_link(OsStr::from_bytes(target), image.ownership());
     }
     let mut replacement = Replacement::begin(place, Former::Any)?;

@@ -10,7 +10,7 @@ use super::path::SystemPath;
 use super::status::Status;
 use super::walk::open;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// A regular file that was read.
 pub struct Content {
@@ -31,8 +31,8 @@ pub fn read(path: &SystemPath, max: u64) -> Result<Option<Content>, FsError> {
 /// Reads a file that was opened; `path` is for messages.
 pub fn read_open(file: OwnedFd, path: &Path, max: u64) -> Result<Content, FsError> {
     let status = status_of(&file, path)?;
-    if status.kind != Kind::File {
-        return Err(FsError::WrongKind { path: path.to_owned(), found: status.kind, wanted: Kind::File });
+    if status.kind != FileKind::File {
+        return Err(FsError::WrongKind { path: path.to_owned(), found: status.kind, wanted: FileKind::File });
     }
     let too_large = || FsError::TooLarge { path: path.to_owned(), max };
     if status.size > max {
@@ -57,7 +57,7 @@ mod tests {
         assert!(matches!(read(&at("f"), 4), Err(FsError::TooLarge { max: 4, .. })));
         assert!(matches!(
             read(&SystemPath::here(root.path()), 4),
-            Err(FsError::WrongKind { found: Kind::Directory, .. })
+            Err(FsError::WrongKind { found: FileKind::Directory, .. })
         ));
         assert!(read(&at("g"), 4).unwrap().is_none());
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
-impl From<FileType> for Kind {
+impl From<FileType> for FileKind {
     fn from(kind: FileType) -> Self {
         match kind {
             FileType::RegularFile => Self::File,
@@ -24,7 +24,7 @@ impl From<FileType> for Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     /// The kind of node.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The twelve bits of the mode.
     pub mode: u32,
     /// The owner.

@@ -16,7 +16,7 @@ use super::read::{Content, read_open};
 use super::status::Status;
 use super::walk::{open, open_directory, open_resolved};
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 impl SystemRoot {
     /// Opens the file at a path as the system itself would, following all links; `None` when nothing is there.
@@ -58,7 +58,7 @@ impl SystemRoot {
     }
 
     /// The names in a directory, all links to it followed, and what has them; none where there is no directory.
-    pub fn entries(&self, path: impl AsRef<Path>) -> Result<BTreeMap<OsString, Kind>, FsError> {
+    pub fn entries(&self, path: impl AsRef<Path>) -> Result<BTreeMap<OsString, FileKind>, FsError> {
         let path = path.as_ref();
         let directory = match self.open(path, How::Directory) {
             Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
@@ -85,7 +85,7 @@ impl SystemRoot {
         let root = self.path();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(root, flags, Mode::empty()).map_err(|errno| FsError::system("open", root, errno))?;
-        let links = self.entries(within)?.into_iter().filter(|(_, kind)| *kind == Kind::Symlink);
+        let links = self.entries(within)?.into_iter().filter(|(_, kind)| *kind == FileKind::Symlink);
         for path in links.map(|(name, _)| within.join(name)).chain([within.to_owned()]) {
             // A file that is missing or cannot be opened is not opened by the program either.
             let opened = open_resolved(&top, path.as_os_str(), OFlags::PATH, ResolveFlags::BENEATH);

@@ -13,7 +13,7 @@ use super::mounts::first_mount;
 use super::place::Place;
 use super::walk::open_resolved;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 use crate::waiting::Patience;
 
 /// Opens the directory of that name in another; `None` when nothing is there.
@@ -75,7 +75,7 @@ impl Removal<'_> {
         for (name, kind) in entries(directory, path)? {
             self.patience.check()?;
             let below = path.join(&name);
-            if kind == Kind::Directory {
+            if kind == FileKind::Directory {
                 self.remove_directory(directory, &name, &below, depth + 1)?;
             } else {
                 remove_name(directory, &name, AtFlags::empty(), &below)?;

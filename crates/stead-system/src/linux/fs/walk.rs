@@ -14,7 +14,7 @@ use super::path::SystemPath;
 use super::status::Status;
 use super::trust::distrust;
 use crate::error::FsError;
-use crate::kind::Kind;
+use crate::kind::FileKind;
 
 /// A directory that names are looked up in; needs no right to list it.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -75,7 +75,7 @@ fn open_by_steps(path: &SystemPath, flags: OFlags) -> Result<Option<OwnedFd>, Fs
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(parent, name, flags, Mode::empty()) {
         Err(Errno::LOOP) => {
-            Err(FsError::WrongKind { path: path.to_path_buf(), found: Kind::Symlink, wanted: Kind::File })
+            Err(FsError::WrongKind { path: path.to_path_buf(), found: FileKind::Symlink, wanted: FileKind::File })
         }
         opened => found(opened, path, "open"),
     }

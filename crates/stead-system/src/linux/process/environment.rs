@@ -11,20 +11,20 @@ use crate::linux::fs::{OpenError, Trust, User, judge};
 
 /// A variable that programs are given although nobody asks for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Inherited {
+pub struct InheritedVariable {
     /// Its name; a `*` at the end stands for anything.
     pub name: &'static str,
     /// Why.
     pub reason: &'static str,
 }
 
-const fn because(name: &'static str, reason: &'static str) -> Inherited {
-    Inherited { name, reason }
+const fn because(name: &'static str, reason: &'static str) -> InheritedVariable {
+    InheritedVariable { name, reason }
 }
 
 /// The variables that programs are given. Everything else stays here: environments are where tokens are kept, and a
 /// resource has no business with those of its caller. More are named by a setting, a document or the command line.
-pub const INHERITED: &[Inherited] = &[
+pub const INHERITED: &[InheritedVariable] = &[
     because("PATH", "programs call programs"),
     because("HOME", "package managers and shells keep their settings there"),
     because("USER", "asked for by shells and package managers"),

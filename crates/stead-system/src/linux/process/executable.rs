@@ -25,7 +25,7 @@ pub struct Executable {
 
 /// Why a program is not run.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum RefusedProgram {
     /// It is not there, or somebody else could change it.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -54,7 +54,7 @@ pub enum Refused {
     TooManyInterpreters(PathBuf),
 }
 
-impl Refused {
+impl RefusedProgram {
     /// Why, with its causes and what to do about it, in one line; to be put behind the name of the program.
     pub fn reason(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
@@ -97,12 +97,12 @@ impl Refused {
 impl Executable {
     /// Finds a program as [`Environment::find`] does, and judges it. The first of that name counts: another in its place would
     /// be a surprise. `None` when there is none.
-    pub fn find(name: &str, directory: &Path, environment: &Environment) -> Option<Result<Self, Refused>> {
+    pub fn find(name: &str, directory: &Path, environment: &Environment) -> Option<Result<Self, RefusedProgram>> {
         Some(Self::open(environment.find(name, directory)?, environment))
     }
 
     /// Opens and checks the program at an absolute path, by the trust of the environment.
-    pub fn open(path: PathBuf, environment: &Environment) -> Result<Self, Refused> {
+    pub fn open(path: PathBuf, environment: &Environment) -> Result<Self, RefusedProgram> {
         let trust = environment.trust();
         let (Trust::Root, Some(parent), Some(name)) = (trust, path.parent(), path.file_name()) else {
             return Ok(Self { path, directory: None });
@@ -133,7 +133,7 @@ const MOST_INTERPRETERS: usize = 5;
 
 /// Checks every file that the kernel opens for the first line of a script, for that of its interpreter, and so on.
 /// Returns whether the program is a script.
-fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Result<bool, Refused> {
+fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Result<bool, RefusedProgram> {
     let Some(mut next) = interpreter(program, environment)? else { return Ok(false) };
     for _ in 0..MOST_INTERPRETERS {
         match interpreter(&TrustedFile::open(&next, environment.trust())?, environment)? {
@@ -141,17 +141,17 @@ fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Resul
             None => return Ok(true),
         }
     }
-    Err(Refused::TooManyInterpreters(program.path()))
+    Err(RefusedProgram::TooManyInterpreters(program.path()))
 }
 
 /// The program that the first line of a script runs in the end; `None` if it is not a script. The paths among its
 /// other words are checked, too: an interpreter reads them as it likes.
-fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Option<PathBuf>, Refused> {
+fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Option<PathBuf>, RefusedProgram> {
     /// As much as the kernel looks at.
     const HEAD: u64 = 256;
     let mut head = Vec::new();
     let read = program.read()?.take(HEAD).read_to_end(&mut head);
-    read.map_err(|source| Refused::Read { path: program.path(), source })?;
+    read.map_err(|source| RefusedProgram::Read { path: program.path(), source })?;
     let Some(line) = head.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next()) else {
         return Ok(None);
     };
@@ -173,13 +173,13 @@ fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Optio
     }
     // Checks env itself, besides the program that it runs.
     drop(TrustedFile::open(interpreter, trust)?);
-    let command = line.command_of_env().ok_or_else(|| Refused::Unclear(program.path()))?;
+    let command = line.command_of_env().ok_or_else(|| RefusedProgram::Unclear(program.path()))?;
     let found = if path_in(command).is_some() { Some(command.into()) } else { environment.find_trusted(command) };
     Ok(Some(found.unwrap_or_else(|| interpreter.to_owned())))
 }
 
-fn relative(script: &TrustedFile, interpreter: &OsStr) -> Refused {
-    Refused::RelativeInterpreter { script: script.path(), interpreter: interpreter.into() }
+fn relative(script: &TrustedFile, interpreter: &OsStr) -> RefusedProgram {
+    RefusedProgram::RelativeInterpreter { script: script.path(), interpreter: interpreter.into() }
 }
 
 /// The first line of a script, without its `#!`.

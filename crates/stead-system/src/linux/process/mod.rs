@@ -29,12 +29,12 @@ mod talk;
 mod tree;
 
 pub use conversation::{Conversation, ConversationError};
-pub use environment::{Environment, INHERITED, Inherited, is_program};
-pub use executable::{Executable, Refused};
+pub use environment::{Environment, INHERITED, InheritedVariable, is_program};
+pub use executable::{Executable, RefusedProgram};
 pub use os::{
     Conditions, LONGEST_ARGUMENT, allow_most_descriptors, become_program, forbid_core_dumps, is_ancestor, own_unit,
 };
-pub use session::{Hear, Heard, Session};
+pub use session::{Hear, Heard, ProgramSession};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};
 pub use talk::{OutputHandler, Talk, TimeLimits};
 pub use tree::{MARKER, Resident};

@@ -18,7 +18,7 @@ const CHUNK: usize = 64 << 10;
 /// A program that connected to a socket.
 ///
 /// Guarantees: as for [`super::Conversation`].
-pub struct Session {
+pub struct ProgramSession {
     leader: Leader,
     channel: socket::Connection,
     printed: Printed,
@@ -43,7 +43,7 @@ pub enum Heard<'a> {
 /// Decides by what was heard whether to wait any longer.
 pub type Hear<'a> = dyn FnMut(Heard<'_>) -> ControlFlow<()> + 'a;
 
-impl Session {
+impl ProgramSession {
     /// Starts the program and waits for it to connect. A process that does not belong to it is turned away.
     ///
     /// Lines that are longer than `limit` bytes end the session.
@@ -217,7 +217,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for ProgramSession {
     /// The program itself is ended with its [`Leader`]; here it is what it left behind.
     fn drop(&mut self) {
         self.leader.end_left_behind();

@@ -16,7 +16,7 @@ use stead_core::visible::visible;
 use stead_core::wire::results::reason;
 use stead_engine::Session;
 use stead_host::redactor::Redactor;
-use stead_system::fs::{Kind, SystemRoot, format_mode};
+use stead_system::fs::{FileKind, SystemRoot, format_mode};
 
 use super::super::values;
 use super::file::{Expected, ExpectedFile, ExpectedPlan, KINDS, Planned};
@@ -365,10 +365,10 @@ fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover:
         return wanted.exists.then_some(miss).into_iter().collect();
     };
     let kind = match status.kind {
-        Kind::File => KINDS[0],
-        Kind::Directory => KINDS[1],
-        Kind::Symlink => KINDS[2],
-        other @ Kind::Special => other.word(),
+        FileKind::File => KINDS[0],
+        FileKind::Directory => KINDS[1],
+        FileKind::Symlink => KINDS[2],
+        other @ FileKind::Special => other.word(),
     };
     if !wanted.exists {
         return vec![Miss::at(path.span, format!("{shown} exists ({kind})"))];
@@ -377,7 +377,7 @@ fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover:
     if let Some(stated) = wanted.kind.as_ref().filter(|stated| stated.value != kind) {
         misses.push(Miss::at(stated.span, format!("{shown} is a {kind}")));
     }
-    let is_link = status.kind == Kind::Symlink;
+    let is_link = status.kind == FileKind::Symlink;
     if let Some(mode) = wanted.mode.as_ref().filter(|_| is_link) {
         misses.push(Miss::at(mode.span, format!("{shown} is a link, which has no mode")));
     }
