@@ -41,16 +41,17 @@ pub(crate) struct Bench {
     folders: Cell<u32>,
     this: PathBuf,
     stead: PathBuf,
+    linked_statically: Option<PathBuf>,
     runs: usize,
 }
 
 impl Bench {
     /// Prepares a folder that goes away with this.
-    pub(crate) fn new(stead: PathBuf, runs: usize) -> io::Result<Self> {
+    pub(crate) fn new(stead: PathBuf, linked_statically: Option<PathBuf>, runs: usize) -> io::Result<Self> {
         let folder = TempDir::with_prefix("stead-bench")?;
         fs::create_dir(folder.path().join("resources"))?;
         fs::write(folder.path().join("resources/bench-echo.dsc.resource.json"), work::ECHO_MANIFEST)?;
-        Ok(Self { folder, folders: Cell::new(0), this: std::env::current_exe()?, stead, runs })
+        Ok(Self { folder, folders: Cell::new(0), this: std::env::current_exe()?, stead, linked_statically, runs })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -68,15 +69,19 @@ impl Bench {
     }
 
     fn stead(&self, arguments: &[&str]) -> io::Result<Run> {
-        self.stead_with_modules(&self.path("no modules"), arguments)
+        self.program(&self.stead, &self.path("no modules"), arguments)
     }
 
     /// Runs stead where PowerShell looks for modules in a folder.
     fn stead_with_modules(&self, modules: &Path, arguments: &[&str]) -> io::Result<Run> {
-        if !self.stead.is_file() {
-            return Ok(Err(format!("{} is not there", self.stead.display())));
+        self.program(&self.stead, modules, arguments)
+    }
+
+    fn program(&self, program: &Path, modules: &Path, arguments: &[&str]) -> io::Result<Run> {
+        if !program.is_file() {
+            return Ok(Err(format!("{} is not there", program.display())));
         }
-        meter::run(self.folder.path(), modules, &self.stead, arguments)
+        meter::run(self.folder.path(), modules, program, arguments)
     }
 
     /// Runs two things in turn, so that what disturbs one disturbs the other, and gives the medians of both.
@@ -156,7 +161,13 @@ fn start(bench: &Bench) -> io::Result<Vec<Row>> {
         let (floor, stead) = bench.in_turn(|| bench.floor(&["floor-nothing"]), || bench.stead(arguments))?;
         Ok(Row { limit: "CPU < 3 ms".to_owned(), ..Limit::cpu(0.0, 3.0).row(name, floor, stead) })
     };
-    [row("stead --version", &["--version"]), row("an empty document", &["apply", &empty])].into_iter().collect()
+    let alone = [row("stead --version", &["--version"]), row("an empty document", &["apply", &empty])];
+    let beside = bench.linked_statically.iter().map(|program| {
+        let of_static = || bench.program(program, &bench.path("no modules"), &["--version"]);
+        let (dynamic, found) = bench.in_turn(|| bench.stead(&["--version"]), of_static)?;
+        Ok(Limit::cpu(1.0, 0.0).row("a static stead --version", dynamic, found))
+    });
+    alone.into_iter().chain(beside).collect()
 }
 
 fn files(bench: &Bench) -> io::Result<Vec<Row>> {

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use cases::Bench;
 use table::Verdict;
 
-const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
+const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH] [--static PATH]
 
   all      every case below
   start    the program alone
@@ -38,7 +38,8 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   module   calls of the PowerShell module, one session for each run
   editor   an edit of a document of 10,000 instances, until its findings are published
 
-Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with
+Each is run N times, or 5; PATH is the program, or `stead` beside this one. With --static the start of a static program is
+compared with that of the program as well. Files are made in $TMPDIR, or /tmp. Figures with
 a ~ come from runs that differ by more than a factor of two: on a disk that others use, TMPDIR=/dev/shm is steadier.
 ";
 
@@ -64,11 +65,11 @@ fn main() -> ExitCode {
 }
 
 fn bench(words: &[&str]) -> io::Result<ExitCode> {
-    let Some((names, runs, stead)) = options(words) else {
+    let Some(Options { names, runs, stead, linked_statically }) = options(words) else {
         io::stderr().write_all(USAGE.as_bytes())?;
         return Ok(ExitCode::from(2));
     };
-    let bench = Bench::new(stead, runs)?;
+    let bench = Bench::new(stead, linked_statically, runs)?;
     let mut out = io::stdout().lock();
     out.write_all(table::header().as_bytes())?;
     let mut worst = ExitCode::SUCCESS;
@@ -87,19 +88,30 @@ fn bench(words: &[&str]) -> io::Result<ExitCode> {
     Ok(worst)
 }
 
-/// Names of cases, number of runs and the program to measure.
-fn options<'a>(words: &[&'a str]) -> Option<(Vec<&'a str>, usize, PathBuf)> {
-    let mut names = Vec::new();
-    let mut runs = 5;
-    let mut stead = std::env::current_exe().ok()?.with_file_name("stead");
+/// The arguments.
+struct Options<'a> {
+    /// The names of the cases.
+    names: Vec<&'a str>,
+    /// How often each is run.
+    runs: usize,
+    /// The program.
+    stead: PathBuf,
+    /// The same program, linked statically.
+    linked_statically: Option<PathBuf>,
+}
+
+fn options<'a>(words: &[&'a str]) -> Option<Options<'a>> {
+    let stead = std::env::current_exe().ok()?.with_file_name("stead");
+    let mut options = Options { names: Vec::new(), runs: 5, stead, linked_statically: None };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
-            "--runs" => runs = words.next()?.parse().ok().filter(|runs| *runs > 0)?,
-            "--stead" => stead = PathBuf::from(words.next()?),
-            name if name == "all" || cases::CASES.iter().any(|(known, _)| *known == name) => names.push(name),
+            "--runs" => options.runs = words.next()?.parse().ok().filter(|runs| *runs > 0)?,
+            "--stead" => options.stead = PathBuf::from(words.next()?),
+            "--static" => options.linked_statically = Some(PathBuf::from(words.next()?)),
+            name if name == "all" || cases::CASES.iter().any(|(known, _)| *known == name) => options.names.push(name),
             _ => return None,
         }
     }
-    (!names.is_empty()).then_some((names, runs, stead))
+    (!options.names.is_empty()).then_some(options)
 }
