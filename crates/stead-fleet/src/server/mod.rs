@@ -16,7 +16,7 @@ mod requests;
 mod said;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -86,6 +86,8 @@ pub struct Controller {
     sessions: Sessions,
     access: Box<dyn StoreAccess>,
     clock: Clock,
+    /// How far the clock of the database is ahead, in milliseconds.
+    ahead: AtomicI64,
     cache: Cache,
     most_waiting: u64,
     /// Wakes whoever waits for the planner to have seen something.
@@ -139,6 +141,7 @@ impl Controller {
             sessions: Sessions::new(&secret),
             access,
             clock,
+            ahead: AtomicI64::default(),
             cache: Cache::default(),
             most_waiting,
             looked: Notify::new(),
@@ -202,9 +205,16 @@ impl Controller {
         self.machines.read().unwrap_or_else(PoisonError::into_inner).values().for_each(|machine| of(machine));
     }
 
-    /// The time by the clock of this controller, in milliseconds.
+    /// The time in milliseconds, by the clock of the database as far as it is known: controllers with other clocks accept each other's
+    /// sessions, and say the same of who is held and when who was heard.
     fn now(&self) -> u64 {
-        (self.clock)()
+        (self.clock)().saturating_add_signed(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Learns the time of the database.
+    fn hear_time(&self, now: u64) {
+        let ahead = i128::from(now) - i128::from((self.clock)());
+        self.ahead.store(i64::try_from(ahead).unwrap_or_default(), Ordering::Relaxed);
     }
 
     fn epoch(&self) -> u64 {

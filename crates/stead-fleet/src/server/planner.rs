@@ -107,6 +107,7 @@ impl Planner {
     pub fn look(&mut self, controller: &Controller, look: Look) -> Result<(), FleetStoreError> {
         let changes = self.store.changes(self.revision)?;
         controller.epoch.store(changes.epoch, Ordering::Relaxed);
+        controller.hear_time(self.store.now()?);
         let mut due = self.statements(controller, &changes)?;
         due.machines = self.machines(controller, changes.machines);
         self.revision = changes.revision;
