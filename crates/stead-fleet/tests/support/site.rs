@@ -258,6 +258,21 @@ impl Operators {
     }
 
     pub(crate) fn roster(&mut self, machines: &[(&MachineName, &PublicKey, &str)]) -> String {
+        self.roster_at(machines, BTreeMap::new())
+    }
+
+    /// A roster that says at which releases new machines begin: those that were signed last.
+    pub(crate) fn roster_at_the_newest(&mut self, machines: &[(&MachineName, &PublicKey, &str)]) -> String {
+        let floors = self.releases.iter().map(|(channel, last)| (channel.parse().unwrap(), last.clone()));
+        let floors = floors.collect();
+        self.roster_at(machines, floors)
+    }
+
+    fn roster_at(
+        &mut self,
+        machines: &[(&MachineName, &PublicKey, &str)],
+        floors: BTreeMap<stead_release::Name, Numbered>,
+    ) -> String {
         let link = self.link(self.rosters.as_ref());
         let number = link.number;
         let member = |key: &PublicKey, role: &str| {
@@ -265,7 +280,7 @@ impl Operators {
             RosterMachine { key: key.clone(), sealing: None, labels }
         };
         let machines = machines.iter().map(|(name, key, role)| ((*name).clone(), member(key, role))).collect();
-        let signed = self.signer.signed(Roster { link, machines, floors: BTreeMap::new() });
+        let signed = self.signer.signed(Roster { link, machines, floors });
         self.rosters = Some(Numbered { number, digest: signed.digest() });
         signed.to_text()
     }

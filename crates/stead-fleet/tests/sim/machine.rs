@@ -1,0 +1,287 @@
+//! A machine of a simulation: the real state machine of its side and the real decision about releases, over a disk that survives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use stead_core::value::Sensitive;
+use stead_hosts::MachineName;
+use stead_protocol::{
+    Condition, DesiredAnswer, Machine, MachineAction, MachineAnswer, MachineCall, MachineEvent, MachineIdentity,
+    MachineMemory, Membership, Now, SentReport, source_path,
+};
+use stead_release::{
+    Digest, FleetFollower, FleetMemory, MachineKeys, MachineReport, MachineSecret, Name, Obstacle, Release, Signed,
+    SourceFile,
+};
+
+use crate::random::Random;
+
+/// What a machine keeps whatever happens to its process.
+#[derive(Default)]
+struct Disk {
+    memory: MachineMemory,
+    reports: Vec<SentReport>,
+    fleet: FleetMemory,
+    /// The release that is staged, and the one that is applied.
+    staged: Option<(Name, u64)>,
+    applied: Option<(Name, u64)>,
+}
+
+/// A look at the releases.
+struct Looking {
+    files: BTreeMap<SourceFile, Option<Vec<u8>>>,
+    /// The file that is asked for, and the number of the request.
+    asked: Option<(u64, SourceFile)>,
+}
+
+/// Something that the world does for a machine.
+pub(crate) enum Effect {
+    Send(MachineCall),
+    /// The document of the staged release converges after so many milliseconds.
+    Apply(u64),
+    /// A release is staged.
+    Staged(Name, u64),
+}
+
+pub(crate) struct Simulated {
+    pub(crate) name: MachineName,
+    pub(crate) keys: Arc<MachineKeys>,
+    root: Digest,
+    token: String,
+    /// How far its clock is from the time, in milliseconds.
+    pub(crate) skew: i64,
+    /// Its process, while there is one.
+    core: Option<Machine>,
+    /// How often it has begun.
+    pub(crate) boot: u64,
+    disk: Disk,
+    looking: Option<Looking>,
+    /// The process ends before its so many-th action from now on.
+    pub(crate) ends_before: u64,
+    pub(crate) woken: u64,
+}
+
+impl Simulated {
+    pub(crate) fn new(number: usize, root: &Digest) -> Self {
+        let mut secret = [7; MachineSecret::LENGTH];
+        secret.chunks_mut(8).for_each(|part| part.copy_from_slice(&number.to_be_bytes()));
+        Self {
+            name: MachineName::parse(&format!("m{number}")).unwrap(),
+            keys: Arc::new(MachineKeys::of(&MachineSecret::of(&secret))),
+            root: root.clone(),
+            token: "token".to_owned(),
+            skew: 0,
+            core: None,
+            boot: 0,
+            disk: Disk::default(),
+            looking: None,
+            ends_before: u64::MAX,
+            woken: u64::MAX,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.core.is_some()
+    }
+
+    pub(crate) fn end(&mut self) {
+        (self.core, self.looking, self.ends_before, self.woken) = (None, None, u64::MAX, u64::MAX);
+        self.boot += 1;
+    }
+
+    /// Begins with what the disk has.
+    pub(crate) fn begin(&mut self, time: u64, random: &mut Random) -> Vec<Effect> {
+        let token = (!self.disk.memory.joined).then(|| Sensitive::new(self.token.clone()));
+        let (name, keys) = (self.name.clone(), Arc::clone(&self.keys));
+        let identity = MachineIdentity { name, keys, token, labels: BTreeMap::new() };
+        self.core = Some(Machine::new(identity, self.disk.memory.clone(), random.next(), self.now(time)));
+        let mut effects = Vec::new();
+        if self.disk.staged != self.disk.applied {
+            effects.push(Effect::Apply(1_000));
+        }
+        effects.extend(self.handle(time, MachineEvent::Is(self.condition())));
+        effects
+    }
+
+    fn now(&self, time: u64) -> Now {
+        Now { passed: time, clock: i64::try_from(time).unwrap() + self.skew }
+    }
+
+    fn condition(&self) -> Condition {
+        let (release, report) = (self.disk.applied.clone(), self.disk.reports.len() as u64);
+        Condition { version: "1".to_owned(), health: "converged".to_owned(), release, refuses: None, report }
+    }
+
+    /// When it wants to be woken.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.core.as_ref()?.next()
+    }
+
+    pub(crate) fn handle(&mut self, time: u64, event: MachineEvent) -> Vec<Effect> {
+        let (mut events, mut effects) = (vec![event], Vec::new());
+        while let Some(event) = events.pop() {
+            let now = self.now(time);
+            let Some(core) = &mut self.core else { break };
+            let ended = match &event {
+                MachineEvent::Answered(answer) => Some((answer.number, Some(answer.clone()))),
+                MachineEvent::Lost(number, _) => Some((*number, None)),
+                _ => None,
+            };
+            for action in core.handle(now, event) {
+                if self.ends_before == 0 {
+                    self.end();
+                    return effects;
+                }
+                self.ends_before -= u64::from(self.ends_before < u64::MAX);
+                self.act(action, time, &mut events, &mut effects);
+            }
+            if let Some((number, answer)) = ended {
+                self.fetched(number, answer, time, &mut events, &mut effects);
+            }
+        }
+        effects
+    }
+
+    fn act(&mut self, action: MachineAction, time: u64, events: &mut Vec<MachineEvent>, effects: &mut Vec<Effect>) {
+        match action {
+            MachineAction::Keep(memory) => self.disk.memory = memory,
+            MachineAction::Send(call) => effects.push(Effect::Send(call)),
+            MachineAction::Look(desired) => {
+                self.looking = Some(Looking { files: given(&desired), asked: None });
+                self.look(time, events, effects);
+            }
+            MachineAction::ReadReports(after, most) => {
+                let behind = self.disk.reports.iter().filter(|report| report.number > after).take(most);
+                let reports: Vec<_> = behind.cloned().collect();
+                let last = reports.last().map_or(after, |report| report.number);
+                events.push(MachineEvent::Reports(reports, last));
+            }
+            MachineAction::ForgetToken => {}
+            MachineAction::LeftOut(number, why) => panic!("{} leaves its report {number} out: {why}", self.name),
+        }
+    }
+
+    /// An answer to the look that is under way, or its loss.
+    fn fetched(
+        &mut self,
+        number: u64,
+        answer: Option<MachineAnswer>,
+        time: u64,
+        events: &mut Vec<MachineEvent>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(looking) = &mut self.looking else { return };
+        let Some((_, file)) = looking.asked.take_if(|(asked, _)| *asked == number) else { return };
+        match answer {
+            Some(answer) if answer.status == 200 => drop(looking.files.insert(file, Some(answer.body))),
+            Some(answer) if answer.status == 404 => drop(looking.files.insert(file, None)),
+            _ => {
+                self.looking = None;
+                events.push(MachineEvent::Looked(false));
+                return;
+            }
+        }
+        self.look(time, events, effects);
+    }
+
+    /// Decides with the files that there are, as an agent does, and asks for one that is missing.
+    fn look(&mut self, time: u64, events: &mut Vec<MachineEvent>, effects: &mut Vec<Effect>) {
+        let now = self.now(time);
+        let Some(looking) = &mut self.looking else { return };
+        let follower = FleetFollower {
+            root: &self.root,
+            machine: self.name.as_str(),
+            keys: Some(&*self.keys),
+            fact: |_: &str| None,
+            now: Timestamp::from_millisecond(now.clock).unwrap(),
+        };
+        let fetch = |file: &SourceFile| looking.files.get(file).cloned().ok_or_else(|| file.clone());
+        let decision = follower.decide(&self.disk.fleet, fetch);
+        // What was checked is remembered, also where the look ends early.
+        self.disk.fleet = decision.memory;
+        let mut missing = match decision.obstacle {
+            Some(Obstacle::Unreachable(file)) => Some(file),
+            _ => None,
+        };
+        let newest = decision.release.map(|release| {
+            let Release { channel, link, bundle, .. } = release.statement();
+            ((channel.clone(), link.number), SourceFile::Blob(bundle.clone()))
+        });
+        let newest = newest.filter(|(release, _)| self.disk.staged.as_ref() != Some(release));
+        if let Some((_, blob)) = &newest
+            && missing.is_none()
+            && !looking.files.contains_key(blob)
+        {
+            missing = Some(blob.clone());
+        }
+        if let Some(file) = missing {
+            let Some(core) = &mut self.core else { return };
+            let (keep, call) = core.ask(now, source_path(&file));
+            looking.asked = Some((call.number, file));
+            if let Some(memory) = keep {
+                self.disk.memory = memory;
+            }
+            return effects.push(Effect::Send(call));
+        }
+        let is_whole = newest.as_ref().is_none_or(|(_, blob)| looking.files.get(blob).is_some_and(Option::is_some));
+        self.looking = None;
+        if let Some(((channel, number), _)) = newest.filter(|_| is_whole) {
+            effects.push(Effect::Staged(channel.clone(), number));
+            self.disk.staged = Some((channel, number));
+            effects.push(Effect::Apply(2_000));
+        }
+        events.push(MachineEvent::Looked(is_whole));
+    }
+
+    /// The staged release is applied, and reported.
+    pub(crate) fn apply(&mut self, time: u64) -> Vec<Effect> {
+        if self.core.is_none() || self.disk.applied == self.disk.staged {
+            return Vec::new();
+        }
+        self.disk.applied.clone_from(&self.disk.staged);
+        self.report(time)
+    }
+
+    /// A job ended that is worth a report.
+    pub(crate) fn report(&mut self, time: u64) -> Vec<Effect> {
+        let number = self.disk.reports.len() as u64 + 1;
+        let report = MachineReport {
+            fleet: self.root.clone(),
+            machine: self.name.clone(),
+            number,
+            ended: Timestamp::from_millisecond(self.now(time).clock).unwrap(),
+            release: None,
+            report: serde_json::json!({ "of": self.name.as_str(), "number": number }),
+        };
+        self.disk.reports.push(SentReport { number, signed: self.keys.sign(report).to_text() });
+        self.handle(time, MachineEvent::Is(self.condition()))
+    }
+
+    /// What the machine reported, by its numbers.
+    pub(crate) fn reports(&self) -> &[SentReport] {
+        &self.disk.reports
+    }
+
+    pub(crate) fn applied(&self) -> Option<&(Name, u64)> {
+        self.disk.applied.as_ref()
+    }
+
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.disk.memory.acknowledged
+    }
+
+    pub(crate) fn waits_for_an_operator(&self) -> bool {
+        self.core.as_ref().is_some_and(|core| *core.membership() == Membership::Waiting)
+    }
+}
+
+/// The releases that came with an answer, as the files that they are.
+fn given(desired: &DesiredAnswer) -> BTreeMap<SourceFile, Option<Vec<u8>>> {
+    let file = |text: &String| {
+        let signed = Signed::<Release>::parse(text.as_bytes()).ok()?;
+        let Release { channel, link, .. } = signed.statement();
+        Some((SourceFile::Release(channel.clone(), link.number), Some(text.clone().into_bytes())))
+    };
+    desired.releases.iter().filter_map(file).collect()
+}
