@@ -90,11 +90,7 @@ impl Bound {
             tokio::select! {
                 (place, accepted) = accepted => match accepted {
                     Ok((stream, _)) => {
-                        let work = connection(stream, self.acceptor.clone(), Arc::clone(&controller));
-                        connections.spawn(async move {
-                            let _place = place;
-                            work.await;
-                        });
+                        connections.spawn(connection(stream, self.acceptor.clone(), Arc::clone(&controller), place));
                     }
                     Err(_) => tokio::time::sleep(AGAIN).await,
                 },
@@ -112,10 +108,13 @@ impl Bound {
 }
 
 /// One connection until its end. What is wrong with it is its own matter.
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Controller>) {
+///
+/// What it needs only for a while is on the heap: ten thousand of them wait.
+async fn connection<Place>(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Controller>, _place: Place) {
     let _counted = Counted::new(&controller);
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HELLO, acceptor.accept(stream)).await else { return };
+    let hello = Box::pin(tokio::time::timeout(HELLO, acceptor.accept(stream)));
+    let Ok(Ok(stream)) = hello.await else { return };
     let mut stop = controller.stop.clone();
     let service = service_fn(move |request| {
         let answered = Arc::clone(&controller).answer(request);
@@ -123,7 +122,6 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Co
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LONGEST_HEAD);
-    // On the heap: ten thousand of them wait, and most of what they need they need only while they work.
     let mut serve = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = &mut serve => return,

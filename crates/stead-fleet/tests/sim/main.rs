@@ -43,6 +43,7 @@ fn nature(random: &mut Random) -> Nature {
         deaths: random.happens(700),
         cuts: random.happens(400),
         restores: random.happens(400),
+        away: None,
     }
 }
 
@@ -76,7 +77,80 @@ fn nothing_is_lost_doubled_or_goes_back_whatever_fails() {
 fn a_seed_is_a_world() {
     let nature = nature(&mut Random::new(0));
     let [one, other] = [0; 2].map(|seed| lived(seed, nature));
-    assert_eq!((&one.staged, &one.requests, one.deaths), (&other.staged, &other.requests, other.deaths));
+    assert_eq!((&one.staged, &one.asked, one.deaths), (&other.staged, &other.asked, other.deaths));
     assert_eq!((one.reports, one.settled), (other.reports, other.settled));
     assert!(one.deaths > 0 && one.restores > 0);
+}
+
+/// A world in which nothing fails.
+fn calm(machines: usize) -> Nature {
+    Nature {
+        machines,
+        controllers: 1,
+        releases: 0,
+        trouble: 90_000,
+        lost: 0,
+        doubled: 0,
+        delay: 5,
+        skew: 0,
+        deaths: false,
+        cuts: false,
+        restores: false,
+        away: None,
+    }
+}
+
+/// When the last machine asked again behind a time, and how many asked in the fullest second, in thousandths of the mean until then.
+fn returned(history: &History, machines: usize, from: u64) -> (u64, u64) {
+    let (mut seconds, mut back) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
+    for (at, machine) in history.asked.iter().filter(|(at, _)| *at >= from) {
+        if back.insert(*machine, *at).is_none() {
+            *seconds.entry((at - from) / 1000).or_insert(0_u64) += 1;
+        }
+    }
+    assert_eq!(back.len(), machines, "not all came back");
+    let first: std::collections::BTreeMap<usize, u64> =
+        history.asked.iter().rev().filter(|(at, _)| *at >= from).map(|(at, machine)| (*machine, *at)).collect();
+    let last = first.values().max().unwrap() - from;
+    let (peak, busy) = (seconds.values().max().unwrap(), last.div_ceil(1000).max(1));
+    (last, peak * 1000 * busy / machines as u64)
+}
+
+#[test]
+fn machines_come_back_to_a_controller_that_began_again_within_twelve_seconds_and_apart() {
+    let machines = 30 * times("STEAD_SIM_RETURN", 10);
+    let nature = Nature { away: Some((30_000, 250)), ..calm(machines) };
+    let history = lived(1, nature);
+    assert!(history.wrong.is_empty() && history.settled.is_some(), "{:#?}", history.wrong);
+    let (last, peak) = returned(&history, machines, 30_000);
+    println!("{machines} machines are back within {last} ms; the fullest second has {peak} thousandths of the mean");
+    assert!(last <= 12_000 && peak <= 2_000, "{last} {peak}");
+}
+
+#[test]
+fn machines_come_back_apart_when_a_controller_was_away_for_long() {
+    let (machines, hours) = (60, 2 * times("STEAD_SIM_AWAY", 1) as u64);
+    let away = hours * 3_600_000;
+    let nature = Nature { away: Some((30_000, away)), trouble: away + 340_000, ..calm(machines) };
+    let history = lived(2, nature);
+    assert!(history.wrong.is_empty() && history.settled.is_some(), "{:#?}", history.wrong);
+    let (last, _) = returned(&history, machines, 30_000 + away);
+    println!("{machines} machines are back within {last} ms of a controller that was away for {hours} h");
+    // The longest wait is five minutes, and a second.
+    assert!(last <= 301_000 + 1_000, "{last}");
+}
+
+#[test]
+fn a_release_is_at_each_machine_at_once() {
+    let nature = Nature { controllers: 3, releases: 4, ..calm(25) };
+    let history = lived(3, nature);
+    assert!(history.wrong.is_empty() && history.settled.is_some(), "{:#?}", history.wrong);
+    let last_published = history.published_at.last().unwrap();
+    let staged: Vec<u64> =
+        history.staged_at.iter().filter(|at| *at > last_published).map(|at| at - last_published).collect();
+    assert_eq!(staged.len(), 25);
+    let last = staged.iter().max().unwrap();
+    println!("the last of 25 machines at three controllers has a release staged {last} ms behind its answer");
+    // A hint, a poll and six files on ways of up to five milliseconds and, for hints, twenty; the turn of a planner is two seconds.
+    assert!(*last < 200, "{last}");
 }

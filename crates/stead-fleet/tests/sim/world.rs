@@ -48,6 +48,8 @@ pub(crate) struct Nature {
     pub(crate) cuts: bool,
     /// The store is lost, and an older copy takes its place.
     pub(crate) restores: bool,
+    /// All controllers are away from a time on, for so long, in milliseconds.
+    pub(crate) away: Option<(u64, u64)>,
 }
 
 enum Happening {
@@ -65,6 +67,7 @@ enum Happening {
     Publish,
     Copy,
     Restore,
+    Away(u64),
     Settle,
 }
 
@@ -90,8 +93,14 @@ pub(crate) struct History {
     pub(crate) staged: BTreeMap<usize, Vec<(Name, u64)>>,
     /// What is wrong.
     pub(crate) wrong: Vec<String>,
-    /// The requests that arrived, by the second.
-    pub(crate) requests: BTreeMap<u64, u64>,
+    /// When each machine asked a controller for something newer, in milliseconds behind the beginning, in the order of time.
+    pub(crate) asked: Vec<(u64, usize)>,
+    /// When each machine staged something, likewise.
+    pub(crate) staged_at: Vec<u64>,
+    /// When each thing was published.
+    pub(crate) published_at: Vec<u64>,
+    /// The requests by machines and numbers.
+    numbers: BTreeMap<(usize, u64), String>,
     pub(crate) deaths: u64,
     pub(crate) restores: u64,
     pub(crate) reports: u64,
@@ -148,7 +157,7 @@ impl World {
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let store = folder.path().join("fleet.db");
         let time = Time(tokio::time::Instant::now());
-        let operator = Operator::new(&mut open(&store, time), nature.machines);
+        let operator = Operator::new(&mut open(&store, time), nature.machines, nature.releases > 0);
         let machines: Vec<_> = (0..nature.machines).map(|number| Simulated::new(number, &operator.root())).collect();
         Self {
             nature,
@@ -227,6 +236,9 @@ impl World {
             let until = self.random.between(1_000, self.nature.trouble / 2);
             self.later(at + until, Happening::Restore);
         }
+        if let Some((from, length)) = self.nature.away {
+            self.later(from, Happening::Away(length));
+        }
         self.later(self.nature.trouble, Happening::Settle);
     }
 
@@ -281,6 +293,11 @@ impl World {
             }
             Happening::Copy => self.copy = Some(copied(&self.store, "copy.db")),
             Happening::Restore => self.restore(),
+            Happening::Away(length) => {
+                for at in 0..self.nature.controllers {
+                    self.end_controller(at, length);
+                }
+            }
             Happening::Settle => self.settle(),
         }
     }
@@ -321,9 +338,15 @@ impl World {
             self.history.wrong.push(format!("m{at} goes from {:?} to release {number}", before.last()));
         }
         before.push((channel, number));
+        let passed = self.now() - BEGIN;
+        self.history.staged_at.push(passed);
     }
 
     fn send(&mut self, at: usize, boot: u64, call: &MachineCall) {
+        let is_twice = self.history.numbers.insert((at, call.number), call.path.clone()).is_some();
+        if is_twice {
+            self.history.wrong.push(format!("m{at} uses the number {} twice", call.number));
+        }
         let trouble = self.is_trouble();
         let copies = 1 + u64::from(trouble && self.random.happens(self.nature.doubled));
         for _ in 0..copies {
@@ -344,10 +367,13 @@ impl World {
 
     /// A request is at a controller.
     fn arrives(&mut self, at: usize, from: Client, call: &MachineCall) {
-        *self.history.requests.entry((self.now() - BEGIN) / 1000).or_default() += 1;
         self.count += 1;
         let request_number = self.count;
+        let passed = self.now() - BEGIN;
         let Some(running) = &mut self.controllers[at] else { return self.refused(from) };
+        if let (Client::Machine { at, .. }, true) = (from, call.waits) {
+            self.history.asked.push((passed, at));
+        }
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
@@ -390,7 +416,11 @@ impl World {
                 let wait = self.random.below(self.nature.delay);
                 self.later(wait, Happening::Event(machine, boot, MachineEvent::Answered(reply.answer)));
             }
-            Client::Operator(_) => self.operator.answered(&reply.answer),
+            Client::Operator(_) => {
+                self.operator.answered(&reply.answer);
+                let passed = self.now() - BEGIN;
+                self.history.published_at.push(passed);
+            }
         }
     }
 
