@@ -98,15 +98,20 @@ impl Planner {
             if look == Look::AtAll {
                 last = Instant::now();
             }
-            // A store that is away is asked again; machines are answered by what is known.
-            let _ = self.look(&controller, look);
+            if self.look(&controller, look).is_err() {
+                // A store that is away is asked again; machines are answered by what is known.
+                let _ = self.reopen();
+            }
         }
     }
 
     /// Takes in what changed, and points machines to releases.
     pub fn look(&mut self, controller: &Controller, look: Look) -> Result<(), FleetStoreError> {
-        let changes = self.store.changes(self.revision)?;
-        controller.epoch.store(changes.epoch, Ordering::Relaxed);
+        let mut changes = self.store.changes(self.revision)?;
+        let known = controller.epoch.swap(changes.epoch, Ordering::Relaxed);
+        if known != changes.epoch && known > 0 {
+            changes = self.begin_anew(controller)?;
+        }
         controller.hear_time(self.store.now()?);
         let mut due = self.statements(controller, &changes)?;
         due.machines = self.machines(controller, changes.machines);
@@ -134,6 +139,27 @@ impl Planner {
             self.plan(controller, &channel);
         }
         Ok(())
+    }
+
+    /// Connects to the store anew.
+    pub fn reopen(&mut self) -> Result<(), FleetStoreError> {
+        self.store.reopen()
+    }
+
+    /// Another history has other revisions, statements and machines: nothing of the former one is known any more.
+    fn begin_anew(&mut self, controller: &Controller) -> Result<Changes, FleetStoreError> {
+        let changes = self.store.changes(0)?;
+        self.heads.clear();
+        self.newest.clear();
+        self.members.clear();
+        (self.roster, self.lease, self.listener) = (BTreeMap::new(), None, Listener::default());
+        controller.signers.store(0, Ordering::Relaxed);
+        controller.roster.store(0, Ordering::Relaxed);
+        let there: BTreeMap<_, _> = changes.machines.iter().map(|row| (&row.name, row.id)).collect();
+        let mut machines = controller.machines.write().unwrap_or_else(PoisonError::into_inner);
+        machines.retain(|name, machine| there.get(name) == Some(&machine.id()));
+        drop(machines);
+        Ok(changes)
     }
 
     /// Takes machines in, and returns those that are new, or held or admitted otherwise than before.

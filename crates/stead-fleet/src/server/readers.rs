@@ -22,8 +22,8 @@ impl Readers {
         let (sender, work) = channel();
         let work = Arc::new(Mutex::new(work));
         for _ in 0..threads {
-            let (store, place, work) = (place.open()?, place.clone(), Arc::clone(&work));
-            std::thread::spawn(move || serve(store, &place, &work));
+            let (store, work) = (place.open()?, Arc::clone(&work));
+            std::thread::spawn(move || serve(store, &work));
         }
         Ok(Self(Mutex::new(sender)))
     }
@@ -34,15 +34,13 @@ impl Readers {
     }
 }
 
-fn serve(mut store: FleetStore, place: &StorePlace, work: &Mutex<Receiver<StoreRead>>) {
+fn serve(mut store: FleetStore, work: &Mutex<Receiver<StoreRead>>) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
-        // A server that was away is there again on another connection.
-        if store.now().is_err()
-            && let Ok(opened) = place.open()
-        {
-            store = opened;
+        if store.now().is_err() {
+            // One that cannot be reached says so when it is asked.
+            let _ = store.reopen();
         }
         work(&mut store);
     }

@@ -14,6 +14,8 @@ use super::write::{
 /// The outcome of a unit.
 pub type UnitOutcome = Result<Vec<Written>, WriteRefusal>;
 
+/// How many bits the numbers of machines have within a history.
+const NUMBERS_OF_A_HISTORY: u32 = 32;
 /// How many releases of a channel keep their content for machines that were away.
 const KEPT_RELEASES: i64 = 10;
 
@@ -151,7 +153,10 @@ impl Transaction<'_> {
                 Some(labels) => (Standing::Admitted, labels),
             },
         };
-        let id = self.count("SELECT coalesce(max(id), 0) + 1 FROM machines", &[])?;
+        // Controllers may still know machines that another history has not: none of its machines has a number of theirs.
+        let histories = schema::number(self.engine, "epoch")?.unwrap_or_default() - 1;
+        let next = self.count("SELECT coalesce(max(id), 0) + 1 FROM machines", &[])?;
+        let id = next.max((histories << NUMBERS_OF_A_HISTORY) + 1);
         let insert = "INSERT INTO machines(id, name, key, state, labels, joined, channel, number, held_until, held_why, revision)
             VALUES($1, $2, $3, $4, $5, $6, '', 0, 0, '', $7)";
         let (revision, now) = (self.revision()?, self.now);

@@ -36,6 +36,7 @@ pub enum StorePlace {
 
 /// A connection to the store. Each thread has its own.
 pub struct FleetStore {
+    place: StorePlace,
     engine: Box<dyn Engine>,
     /// A clock beside that of the database.
     clock: Option<Box<dyn Fn() -> u64 + Send>>,
@@ -47,16 +48,27 @@ impl StorePlace {
     ///
     /// A database that does not keep what it acknowledges is refused, and so is one of a newer version.
     pub fn open(&self) -> Result<FleetStore, FleetStoreError> {
+        let (place, is_shared) = (self.clone(), matches!(self, Self::Server(_)));
+        Ok(FleetStore { place, engine: self.connect()?, clock: None, is_shared })
+    }
+
+    fn connect(&self) -> Result<Box<dyn Engine>, FleetStoreError> {
         let mut engine: Box<dyn Engine> = match self {
             Self::File(path) => Box::new(sqlite::Sqlite::open(path)?),
             Self::Server(place) => Box::new(postgres::Postgres::open(place)?),
         };
         schema::bring_up(&mut *engine)?;
-        Ok(FleetStore { engine, clock: None, is_shared: matches!(self, Self::Server(_)) })
+        Ok(engine)
     }
 }
 
 impl FleetStore {
+    /// Connects anew: a server that was away is found again on another connection, and may be another one with another history.
+    pub fn reopen(&mut self) -> Result<(), FleetStoreError> {
+        self.engine = self.place.connect()?;
+        Ok(())
+    }
+
     /// Writes units, and returns the outcome of each and whether controllers must look at [`FleetStore::changes`].
     ///
     /// When it returns, they are durable. If it fails, they may be there or not: they can be written again.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use stead_fleet::server::{Controller, Planner, Stop, StoreAccess, StoreRead};
 use stead_fleet::store::{Done, FleetStore, StorePlace, Unit, WriterError};
@@ -31,6 +31,8 @@ pub(crate) struct Process {
     pub(crate) dies_behind: bool,
     /// The database does not answer it.
     pub(crate) is_cut_off: AtomicBool,
+    /// The database is another one.
+    pub(crate) is_moved: AtomicBool,
     /// Others must hear of something that it wrote.
     pub(crate) hints: AtomicBool,
 }
@@ -64,6 +66,16 @@ struct Inline {
     process: Arc<Process>,
 }
 
+impl Inline {
+    fn store(&self) -> MutexGuard<'_, FleetStore> {
+        let mut store = self.store.lock().unwrap();
+        if self.process.is_moved.swap(false, Ordering::SeqCst) {
+            store.reopen().unwrap();
+        }
+        store
+    }
+}
+
 impl StoreAccess for Inline {
     fn write(&self, unit: Unit, done: Done) {
         if self.process.is_cut_off.load(Ordering::SeqCst) {
@@ -73,7 +85,7 @@ impl StoreAccess for Inline {
         if matches!(step, Step::DiesBefore) {
             return;
         }
-        let (mut outcomes, hints) = self.store.lock().unwrap().commit(&[unit]).unwrap();
+        let (mut outcomes, hints) = self.store().commit(&[unit]).unwrap();
         if hints {
             self.process.hints.store(true, Ordering::SeqCst);
         }
@@ -85,7 +97,7 @@ impl StoreAccess for Inline {
     fn read(&self, read: StoreRead) {
         let is_answered = !self.process.is_cut_off.load(Ordering::SeqCst) && matches!(self.process.step(), Step::Goes);
         if is_answered {
-            read(&mut self.store.lock().unwrap());
+            read(&mut self.store());
         }
     }
 
@@ -118,6 +130,13 @@ impl Running {
         tasks.spawn(Arc::clone(&controller).keep_heard());
         Self { controller, planner, process, tasks, _stop: stop }
     }
+}
+
+/// Makes a name lead to a file.
+pub(crate) fn lead(name: &Path, file: &Path) {
+    let other = name.with_extension("new");
+    std::os::unix::fs::symlink(file, &other).unwrap();
+    std::fs::rename(other, name).unwrap();
 }
 
 /// A copy of the store as it is now, which nothing is written to.

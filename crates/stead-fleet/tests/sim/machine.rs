@@ -1,5 +1,7 @@
 //! A machine of a simulation: the real state machine of its side and the real decision about releases, over a disk that survives.
 
+#![allow(dead_code, reason = "not every test that has this needs all of it")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

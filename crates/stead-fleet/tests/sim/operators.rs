@@ -1,5 +1,7 @@
 //! The operator of a simulation, who repeats what was not answered, and what must be found in the store at the end.
 
+#![allow(dead_code, reason = "not every test that has this needs all of it")]
+
 use std::collections::{BTreeMap, VecDeque};
 
 use stead_fleet::store::{FleetStore, MachineId, StoreWrite, Token};
@@ -74,13 +76,19 @@ impl Operator {
     }
 
     /// The next release, and what is in it.
-    pub(crate) fn release(&mut self) -> Vec<Job> {
+    fn release(&mut self) -> Vec<Job> {
         self.releases += 1;
         let bundle = bundle(&format!("bundle {}", self.releases));
         let content = Job { method: "PUT", path: format!("/v1/blobs/{}", bundle.name()), body: bundle.encode() };
         self.published.push(content.clone());
         let release = self.signed.release("web", "role=web", &bundle);
         vec![content, self.publishes("release", release)]
+    }
+
+    /// Signs the next release, and publishes it next.
+    pub(crate) fn sign(&mut self) {
+        let jobs = self.release();
+        self.jobs.extend(jobs);
     }
 
     pub(crate) fn newest(&self) -> Option<(Name, u64)> {

@@ -1,5 +1,7 @@
 //! Numbers from a seed (`SplitMix64`): the same seed has the same world.
 
+#![allow(dead_code, reason = "not every test that has this needs all of it")]
+
 pub(crate) struct Random(u64);
 
 impl Random {

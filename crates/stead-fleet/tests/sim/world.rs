@@ -15,7 +15,7 @@ use stead_protocol::{DesiredAnswer, MachineAnswer, MachineCall, MachineEvent};
 use stead_release::Name;
 use tokio::sync::mpsc;
 
-use crate::controllers::{BEGIN, Process, Running, Time, copied, open};
+use crate::controllers::{BEGIN, Process, Running, Time, copied, lead, open};
 use crate::machine::{Effect, Simulated};
 use crate::operators::{Job, Operator};
 use crate::random::Random;
@@ -156,6 +156,7 @@ impl World {
         let memory = std::path::Path::new("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let store = folder.path().join("fleet.db");
+        lead(&store, &folder.path().join("first.db"));
         let time = Time(tokio::time::Instant::now());
         let operator = Operator::new(&mut open(&store, time), nature.machines, nature.releases > 0);
         let machines: Vec<_> = (0..nature.machines).map(|number| Simulated::new(number, &operator.root())).collect();
@@ -287,10 +288,7 @@ impl World {
                 }
             }
             Happening::Operate => self.operate(),
-            Happening::Publish => {
-                let jobs = self.operator.release();
-                self.operator.jobs.extend(jobs);
-            }
+            Happening::Publish => self.operator.sign(),
             Happening::Copy => self.copy = Some(copied(&self.store, "copy.db")),
             Happening::Restore => self.restore(),
             Happening::Away(length) => {
@@ -458,6 +456,7 @@ impl World {
             dies_in: AtomicU64::new(dies_in),
             dies_behind: self.random.happens(500),
             is_cut_off: AtomicBool::new(false),
+            is_moved: AtomicBool::new(false),
             hints: AtomicBool::new(false),
         };
         let skew = self.skew();
@@ -525,12 +524,20 @@ impl World {
     /// The store is lost: an older copy takes its place, and operators publish again what they signed.
     fn restore(&mut self) {
         let Some(copy) = self.copy.take() else { return };
+        lead(&self.store, &copy);
+        // Controllers end with it, or find the other one instead.
+        let ends = self.random.happens(500);
         for at in 0..self.nature.controllers {
-            if self.controllers[at].is_some() {
-                self.end_controller(at, 3_000);
+            match &mut self.controllers[at] {
+                Some(_) if ends => self.end_controller(at, 3_000),
+                Some(running) => {
+                    running.process.is_moved.store(true, Ordering::SeqCst);
+                    running.planner.reopen().unwrap();
+                }
+                None => {}
             }
         }
-        self.store = copy;
+        self.desired.clear();
         self.history.restores += 1;
         self.operator.again();
     }
