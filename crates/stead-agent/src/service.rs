@@ -10,6 +10,7 @@ mod feed;
 mod following;
 mod jobs;
 mod releases;
+mod reporting;
 mod running;
 mod upkeep;
 
@@ -42,6 +43,7 @@ use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
 use deliveries::LastLook;
 use feed::Feed;
+use reporting::Reporting;
 use running::Running;
 use stead_system::socket::Messages;
 use stead_system::watch::Watcher;
@@ -158,6 +160,7 @@ struct Inner {
     /// Recent events, for callers that wait.
     feed: Feed,
     following: LastLook,
+    reporting: Reporting,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
@@ -213,11 +216,14 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         let noticing = Arc::clone(&agent);
         thread::spawn(move || watcher.run(|what| noticing.notice(what)));
     }
-    let following = Arc::clone(&agent);
-    // A defect here is a crash of the agent, as in a job: nothing else would show that nothing is followed any more.
-    thread::spawn(move || {
-        catch_unwind(AssertUnwindSafe(|| following.follow())).unwrap_or_else(|_| std::process::abort());
-    });
+    let works: [fn(&Arc<Agent>); 2] = [|agent| agent.follow(), |agent| agent.post_reports()];
+    for work in works {
+        let agent = Arc::clone(&agent);
+        // A defect here is a crash of the agent, as in a job: nothing else would show that nothing is followed any more.
+        thread::spawn(move || {
+            catch_unwind(AssertUnwindSafe(|| work(&agent))).unwrap_or_else(|_| std::process::abort());
+        });
+    }
     notify_systemd("READY=1");
     let worked = agent.work();
     notify_systemd("STOPPING=1");
@@ -270,7 +276,7 @@ impl Agent {
                 let mut inner = self.lock();
                 inner.state.check_at_once();
                 inner.upkeep.look_again();
-                inner.following.look = true;
+                (inner.following.look, inner.reporting.look) = (true, true);
                 drop(inner);
                 self.changed.notify_all();
             }
@@ -429,6 +435,7 @@ impl Inner {
             jobs: 0,
             feed: Feed::default(),
             following: LastLook::default(),
+            reporting: Reporting::default(),
             drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             looked_after: 0,

@@ -81,6 +81,8 @@ pub struct Settings {
     pub source_folder: Option<PathBuf>,
     /// How often it is looked at.
     pub refresh_every: Duration,
+    /// The address of a web server that reports are sent to.
+    pub report_url: Option<String>,
     /// The labels of the machine in jobs of the agent, besides those of its file.
     pub labels: Labels,
 }
@@ -158,6 +160,7 @@ impl Default for Settings {
             restart_command: vec!["systemctl".to_owned(), "reboot".to_owned()],
             width: 0,
             source_folder: None,
+            report_url: None,
             refresh_every: Duration::from_mins(1),
             labels: Labels::default(),
         }

@@ -52,6 +52,7 @@ prop_compose! {
         arguments in proptest::collection::vec("[^\0]{0,20}", 0..3),
         folder in proptest::option::of("/[^\0/.]{1,20}/[a-z]"),
         refresh_every in time(1_000, 2_678_400_000),
+        report_path in proptest::option::of("[a-z]{0,8}"),
         labels in proptest::collection::btree_map("[a-zA-Z][a-zA-Z0-9_-]{0,8}", "[^\\pC\\s]([^\\pC]{0,8}[^\\pC\\s])?", 0..4),
     ) -> Settings {
         Settings {
@@ -75,6 +76,7 @@ prop_compose! {
             width,
             source_folder: folder.map(PathBuf::from),
             refresh_every,
+            report_url: report_path.map(|path| format!("https://example.org/{path}")),
             labels: labels_of(&labels),
         }
     }

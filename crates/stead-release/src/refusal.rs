@@ -77,6 +77,9 @@ pub enum ReleaseRefusal {
     /// An envelope has other secrets than the release that was signed.
     #[error("it has other secrets than those that were signed for")]
     OtherSecrets,
+    /// The document declares a parameter in the clear whose value is sealed.
+    #[error("the document does not declare the sealed parameter '{0}' as a secret")]
+    NotSecret(String),
     /// The roster does not name the machine.
     #[error("the roster does not name the machine '{0}'")]
     NotInRoster(String),
@@ -119,6 +122,7 @@ impl ReleaseRefusal {
             Self::OtherMachine(_) => &codes::OTHER_MACHINE,
             Self::Unopened => &codes::UNOPENED,
             Self::OtherSecrets => &codes::OTHER_SECRETS,
+            Self::NotSecret(_) => &codes::NOT_SECRET,
             Self::Root(_) => &codes::ROOT,
             Self::NotInRoster(_) => &codes::NOT_IN_ROSTER,
             Self::Ambiguous { .. } => &codes::AMBIGUOUS,

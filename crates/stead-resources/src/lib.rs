@@ -23,6 +23,7 @@ mod download;
 pub mod echo;
 mod edit;
 pub mod engine;
+pub mod exchange;
 pub mod file;
 mod git;
 mod group;

@@ -220,7 +220,7 @@ fn agent(request: &TransferRequest<'_>, roots: &[Certificate<'static>]) -> Resul
 }
 
 /// The certificates that the system trusts, those of its administrator among them.
-fn roots() -> Vec<Certificate<'static>> {
+pub(crate) fn roots() -> Vec<Certificate<'static>> {
     let native = rustls_native_certs::load_native_certs();
     native.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect()
 }
@@ -391,7 +391,10 @@ impl<'a> Asking<'a> {
         let (reason, code) = (format!("the server answered {status}"), status.as_u16());
         let problem = TransferProblem { status: Some(code), ..self.problem(&reason) };
         if status.is_server_error() || matches!(code, 408 | 425 | 429) {
-            return Broken::Interrupted(TransferProblem { again: retry_after(response), ..problem });
+            return Broken::Interrupted(TransferProblem {
+                again: header(response, "retry-after").and_then(retry_after),
+                ..problem
+            });
         }
         // Another request would meet it as well.
         Broken::Refused(TransferProblem { kind: TransferProblemKind::Denied, ..problem })
@@ -519,9 +522,9 @@ fn range(range: &str) -> Option<(u64, Option<u64>)> {
     Some((bytes.split_once('-')?.0.parse().ok()?, all.parse().ok()))
 }
 
-/// How long the server wants to be left alone: seconds, or a date.
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
-    let stated = header(response, "retry-after")?.trim();
+/// How long a server wants to be left alone, by the header `Retry-After`: seconds, or a date.
+pub fn retry_after(stated: &str) -> Option<Duration> {
+    let stated = stated.trim();
     let date = || DateTimeParser::new().parse_timestamp(stated).ok()?.duration_since(Timestamp::now()).try_into().ok();
     stated.parse().map(Duration::from_secs).ok().or_else(date)
 }

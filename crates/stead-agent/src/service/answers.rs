@@ -150,6 +150,7 @@ impl Agent {
             not_watched: inner.unwatched.iter().cloned().collect(),
             not_saved: inner.unsaved.clone(),
             source,
+            reporting: inner.reporting.status(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             program_replaced: inner.upkeep.ends == Some(Why::ProgramReplaced),
             flapping: inner.flapping.reached(Instant::now()),

@@ -8,12 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use stead_core::bundle::{Bundle, Reach};
+use stead_core::source::SourceId;
+use stead_core::text::Limits;
 use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_hosts::MachineName;
 use stead_release::{
     Digest, FleetFollower, MachineKeys, MachineReport, Name, Numbered, Obstacle, Release, ReleaseRefusal,
-    ReleaseSecrets, Signed, SourceFile,
+    ReleaseSecrets, SealedParameters, Signed, SourceFile,
 };
 use stead_system::Cancel;
 use stead_system::fs::User;
@@ -250,7 +252,7 @@ impl Agent {
     pub(super) fn sign_reports(&self, SignReports { after, most }: SignReports) -> Result<SignedReports, Refused> {
         let found = self.reports.after(after, most).map_err(|error| Refused::new(error_chain(&error)))?;
         let keys = self.own_keys()?;
-        let next = found.iter().map(|stored| stored.number + 1).max().unwrap_or(after);
+        let next = found.iter().map(|stored| stored.number.saturating_add(1)).max().unwrap_or(after);
         let reports = found.into_iter().filter_map(machine_report).filter(|report| {
             let is_short = report.is_short();
             if !is_short {
@@ -258,8 +260,11 @@ impl Agent {
             }
             is_short
         });
-        let signed =
-            |report: MachineReport| SignedReport { name: report.file_name(), text: keys.sign(report).to_text() };
+        let signed = |report: MachineReport| SignedReport {
+            number: report.number,
+            name: report.file_name(),
+            text: keys.sign(report).to_text(),
+        };
         Ok(SignedReports { reports: reports.map(signed).collect(), next })
     }
 
@@ -271,14 +276,18 @@ impl Agent {
         secrets: Option<&ReleaseSecrets>,
         fetch: &mut dyn Fetch,
     ) -> Result<(), Trouble> {
-        let Release { link, channel, expires, bundle: name, parameters, .. } = release.statement();
+        let Release { link, channel, expires, bundle: name, parameters, sealed, .. } = release.statement();
         let mut parameters = parameters.clone();
         parameters.extend(secrets.map(ReleaseSecrets::expose_parameters).unwrap_or_default());
         let file = SourceFile::Blob(name.clone());
         let bytes = fetch.file(&file)?.ok_or_else(|| Trouble::from(Obstacle::Missing(file.clone())))?;
         let bundle = Bundle::decode(&bytes, Reach::Machine, Some(name.as_str()))
             .map_err(|_| refused(&file, &ReleaseRefusal::Bundle))?;
-        let document = bundle.document().0.to_owned();
+        let (document, text) = bundle.document();
+        if let Some(open) = sealed.as_ref().and_then(|sealed| not_secret(text, sealed)) {
+            return Err(refused(&file, &ReleaseRefusal::NotSecret(open)));
+        }
+        let document = document.to_owned();
         let delivered = Delivered::of_bundle(document, &bundle, parameters, PathBuf::from("/"));
         let user = User::current().id;
         let valid = self.validate(delivered, user)?;
@@ -294,6 +303,14 @@ impl Agent {
         self.stage(Valid { digest: Some(digest.into()), ..valid }, terms)?;
         Ok(())
     }
+}
+
+/// The first parameter whose value is sealed and that a document does not declare as a secret: nothing would cover its value.
+fn not_secret(document: &str, sealed: &SealedParameters) -> Option<String> {
+    let (document, _) = stead_core::document::parse(SourceId::default(), document, &Limits::default());
+    let is_secret =
+        |name: &str| document.parameters.iter().any(|each| each.name.value == name && each.data_type.value.is_secure());
+    sealed.names().iter().find(|name| !is_secret(name)).cloned()
 }
 
 /// A report as it is signed; `None` if its job followed no fleet.
@@ -332,7 +349,7 @@ fn until_slot(followed: &Followed, every: Duration, now: Timestamp) -> Duration 
 }
 
 /// How long a source that could not be asked is left alone: a random part of a wait that grows, behind the time that it named.
-fn wait_for_source(failures: u32, until: Option<Timestamp>, now: Timestamp, part: f64) -> Duration {
+pub(super) fn wait_for_source(failures: u32, until: Option<Timestamp>, now: Timestamp, part: f64) -> Duration {
     let asked = until.and_then(|until| Duration::try_from(until.duration_since(now)).ok()).unwrap_or_default();
     (asked + BACKOFF.after(failures).mul_f64(part)).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
@@ -355,5 +372,33 @@ mod tests {
         assert_eq!(wait(Some(120), 0.5), Duration::from_mins(2) + backoff / 2, "not all at that moment");
         assert_eq!(wait(Some(-120), 1.0), backoff, "it is over");
         assert_eq!(wait(Some(Timestamp::MAX.as_second()), 1.0), LONGEST_PAUSE);
+        let longest = |failures| wait_for_source(failures, None, now, 1.0).as_secs();
+        assert_eq!([1, 2, 3, 7, 8, 9, u32::MAX].map(longest), [15, 30, 60, 960, 1800, 1800, 1800]);
+    }
+
+    #[test]
+    fn each_machine_looks_once_in_each_interval_at_a_place_of_its_own() {
+        let every = Duration::from_mins(15);
+        let followed = |machine: String| Followed {
+            source: SourceAddress::Folder(PathBuf::from("/srv")),
+            root: Digest::of(b"root"),
+            machine,
+        };
+        let place = |machine: &Followed, seconds: i64| {
+            let now = Timestamp::from_second(seconds).unwrap();
+            let next = until_slot(machine, every, now);
+            assert!(next >= SHORTEST_PAUSE && next <= every, "{next:?}");
+            (now + next).as_millisecond() % i64::try_from(every.as_millis()).unwrap()
+        };
+        let mut minutes = [0; 15];
+        for number in 0..1500 {
+            let machine = followed(format!("web{number}"));
+            let places = [1_800_000_000, 1_800_000_007, 1_800_012_345].map(|seconds| place(&machine, seconds));
+            // Where the place is less than a second away it looks that second.
+            let apart = places.iter().max().unwrap() - places.iter().min().unwrap();
+            assert!(apart < 1000, "{places:?}");
+            minutes[usize::try_from(places[0] / 60_000).unwrap() % 15] += 1;
+        }
+        assert!(minutes.iter().all(|machines| (50..200).contains(machines)), "{minutes:?}");
     }
 }

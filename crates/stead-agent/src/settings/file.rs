@@ -9,9 +9,11 @@ use stead_core::diag::{Diagnostic, did_you_mean, nearest};
 use stead_core::source::{SourceId, Span};
 use stead_core::text::{Entry, Kind, Limits, Node, read};
 use stead_host::facts::Labels;
+use url::Url;
 
 use super::table::{DAYS, FOREIGN, PURPOSES, SETTINGS, Setting, SettingForm, meant, names, word};
 use super::{Backoff, Settings};
+use crate::follow::SourceAddress;
 use crate::window::{Purpose, Window};
 
 /// Codes of findings about the settings of the agent.
@@ -212,6 +214,11 @@ impl Settings {
                     Some(path).filter(|_| is_plain).map(Some).ok_or_else(refused)?
                 };
             }
+            (SettingForm::Web(of), Kind::Null) => *of(self) = None,
+            (SettingForm::Web(of), Kind::String(text)) => {
+                let address = || web_address(text).map(Some).ok_or_else(refused);
+                *of(self) = if text.is_empty() { None } else { address()? };
+            }
             (SettingForm::Count(..) | SettingForm::Time(..), Kind::String(text)) if text.parse::<f64>().is_ok() => {
                 return Err(refused().with_help("remove the quotes"));
             }
@@ -222,6 +229,12 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// An address that needs no secret, as one of releases.
+fn web_address(text: &str) -> Option<String> {
+    let is_one = matches!(SourceAddress::try_from(text.to_owned()), Ok(SourceAddress::Web(_)));
+    Url::parse(text).ok().filter(|_| is_one).map(String::from)
 }
 
 fn unknown(name: &str, span: Span) -> Diagnostic {

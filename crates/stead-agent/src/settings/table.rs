@@ -43,6 +43,8 @@ pub(super) enum SettingForm {
     Command(fn(&mut Settings) -> &mut Vec<String>),
     Windows(fn(&mut Settings) -> &mut Vec<Window>),
     Folder(fn(&mut Settings) -> &mut Option<PathBuf>),
+    /// An address of a web server.
+    Web(fn(&mut Settings) -> &mut Option<String>),
     Labels(fn(&mut Settings) -> &mut Labels),
 }
 
@@ -214,6 +216,11 @@ pub static SETTINGS: &[Setting] = &[
         form: SettingForm::Time(Unit::Minutes, SECOND..=MONTH, |settings| &mut settings.refresh_every),
     },
     Setting {
+        name: "ReportUrl",
+        meaning: "The address that a machine which follows releases sends its reports to, as it signs them. Empty: no address.",
+        form: SettingForm::Web(|settings| &mut settings.report_url),
+    },
+    Setting {
         name: "Labels",
         meaning: "The labels of the machine in documents of the agent, as `facts('labels')` has them, and in its reports. They \
             count more than those of `/etc/stead/labels.yaml`, which other runs have as well.",
@@ -230,7 +237,7 @@ pub(super) const FOREIGN: [(&str, &str); 20] = [
     ("DownloadManagerCustomData", DELIVERED),
     ("Credential", DELIVERED),
     ("MaximumDownloadSizeMB", DELIVERED),
-    ("ReportManagers", "reports are kept on this machine"),
+    ("ReportManagers", "reports are kept on this machine, and sent to the address of the setting ReportUrl"),
     ("ResourceModuleManagers", MODULES),
     ("AllowModuleOverwrite", MODULES),
     ("PartialConfigurations", "there is one document; it can include others"),
@@ -273,6 +280,7 @@ impl Setting {
                 format!("[{}]", windows.join(", "))
             }
             SettingForm::Folder(of) => quoted(&folder(of(&mut settings).as_ref())),
+            SettingForm::Web(of) => quoted(of(&mut settings).as_deref().unwrap_or_default()),
             SettingForm::Labels(of) => {
                 let labels: Vec<String> =
                     of(&mut settings).iter().map(|(name, label)| format!("{name}: {}", quoted(&label.value))).collect();
@@ -292,6 +300,7 @@ impl Setting {
             SettingForm::Command(of) => json!(of(&mut settings)),
             SettingForm::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
             SettingForm::Folder(of) => json!(folder(of(&mut settings).as_ref())),
+            SettingForm::Web(of) => json!(of(&mut settings).as_deref().unwrap_or_default()),
             SettingForm::Labels(of) => of(&mut settings).to_value().to_redacted_json(),
         }
     }
@@ -312,6 +321,9 @@ impl Setting {
             }
             SettingForm::Labels(_) => "an object of names with texts such as {role: web}".to_owned(),
             SettingForm::Folder(_) => "the absolute path of a folder, without '..', or \"\" for none".to_owned(),
+            SettingForm::Web(_) => {
+                "an address of HTTPS without a user, a query and a fragment, or \"\" for none".to_owned()
+            }
         }
     }
 }

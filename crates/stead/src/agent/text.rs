@@ -8,7 +8,7 @@ use similar::TextDiff;
 use stead_agent::control::{
     Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison, Happened,
     History, Inspected, InstanceReport, JobReport, Listing, LogLines, MachineStatus, Offline, ReleaseStatus,
-    SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome, Waited,
+    ReportingStatus, SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome, Waited,
 };
 use stead_agent::{Followed, JobResult, JobStatus, Stage, StageStatus, StagedRelease, Trouble};
 use stead_core::report::Totals;
@@ -305,6 +305,10 @@ pub(super) fn status(answer: &AgentStatus) -> String {
             line("Waiting", releases.waiting_for.as_ref().map(waiting));
         }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
+    }
+    if let Some(ReportingStatus { to, away }) = &answer.reporting {
+        let away = away.as_ref().map(|away| format!("; not taken since {}: {}", second(away.since), away.reason));
+        line("Reports", Some(format!("sent to {to}{}", away.unwrap_or_default())));
     }
     for note in &status.damage {
         line("Damage", Some(format!("{}: {}", second(note.at), note.message)));

@@ -36,7 +36,7 @@ fn said(machine: &Machine) -> String {
     asked.iter().map(|words| String::from_utf8(machine.run(words).stdout).unwrap()).collect()
 }
 
-fn enrol(shop: &Shop, machine: &Machine, name: &str) {
+pub(crate) fn enrol(shop: &Shop, machine: &Machine, name: &str) {
     shop.machine.write(&format!("{name}.identity"), &machine.ok(&["identity"]));
     let words =
         format!("release roster add {name} --fleet fleet/root --identity {name}.identity --label role=web {BOTH}");

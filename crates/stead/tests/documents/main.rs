@@ -53,7 +53,7 @@ fn every_example_of_the_book_is_run_and_shows_what_is_printed() {
 
 #[test]
 fn every_claim_about_security_names_its_test() {
-    assert_eq!(stead_testkit::check_table("docs/security.md"), 28);
+    assert_eq!(stead_testkit::check_table("docs/security.md"), 32);
 }
 
 #[test]

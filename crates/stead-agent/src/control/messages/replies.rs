@@ -126,6 +126,9 @@ pub struct AgentStatus {
     /// The source that is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceStatus>,
+    /// Where reports are sent, and how that goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reporting: Option<ReportingStatus>,
     /// The version of the program.
     pub version: String,
     /// True if its file was replaced since it was started.
@@ -211,6 +214,17 @@ pub struct ReleaseStatus {
     /// The file with the secrets of the newest release, which are not sealed to this machine yet: what was staged is kept meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+}
+
+/// Reports that are sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ReportingStatus {
+    /// The address that they are sent to.
+    pub to: String,
+    /// Since when they are not taken, and why. They are kept meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<Offline>,
 }
 
 /// A source that cannot be asked: what was staged is kept, and the source is asked again.
@@ -499,6 +513,9 @@ pub struct SignedReports {
 /// A report as the machine signs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignedReport {
+    /// Its number.
+    #[serde(default)]
+    pub number: u64,
     /// The name of its file: the same for the same report.
     pub name: String,
     /// The text of the file, which `stead release verify` checks.

@@ -65,4 +65,7 @@ crate::codes! {
     OTHER_SECRETS = "E1434", "other secrets than were signed for",
         "A release commits to its secrets without showing them, and signers sign that. Whoever has the public key of a machine can seal to\n\
          it, but nothing else than these secrets is taken. Seal the file that `stead release make --secrets-out` wrote for this release.";
+    NOT_SECRET = "E1435", "a sealed value of a parameter that is not secret",
+        "The document of a release declares a parameter in the clear whose value is sealed: it would be shown in reports. `stead release make`\n\
+         makes no such release. Declare the parameter as `secureString` or `secureObject`, and make the release again.";
 }
