@@ -76,7 +76,7 @@ class Idem:
 
         async def called():
             known = copy.deepcopy(self.hub.idem.RUNS[RUN]["acct_data"])
-            context = await self.hub.idem.acct.ctx(f"states.{ref}", profile=profile, acct_data=known)
+            context = await self.hub.idem.acct.ctx(f"states.{ref}", profile=profile, acct_data=known, validate=True)
             context.update({"test": test, "rerun_data": pending, "old_state": None, "run_name": RUN, "skip_esm": True, "meta": {}, "sls_meta": {},
                             "tag": f"{ref}_|-{name}_|-{name}_|-{function.__name__}"})
             return await self.hub.pop.loop.unwrap(function(context, name, **arguments))

@@ -62,6 +62,7 @@ impl Site {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.home.path()).env("PATH", &self.path).env("HOME", self.home.path());
         command.env("DSC_RESOURCE_PATH", repository().join("adapters/idem"));
+        command.env("ACCT_FILE", repository().join("corpus/idem/adapter/profiles.yaml"));
         for (name, value) in [("STEAD_LOCKS", "locks"), ("XDG_CACHE_HOME", "cache"), ("XDG_STATE_HOME", "state")] {
             command.env(name, self.home.path().join(value));
         }
@@ -80,7 +81,7 @@ impl Site {
         let (document, said) = self.stead(&["sls", "convert", "main.sls"]);
         assert!(!document.is_empty(), "{said}");
         fs::write(self.home.path().join("main.yaml"), document).unwrap();
-        let (report, said) = self.stead(&[verb, &["main.yaml", "-o", "json"]].concat());
+        let (report, said) = self.stead(&[&["--env", "ACCT_FILE"], verb, &["main.yaml", "-o", "json"]].concat());
         serde_json::from_str(&report).unwrap_or_else(|_| panic!("{report}{said}"))
     }
 
@@ -148,7 +149,7 @@ fn states_do_what_idem_has_them_do() {
         assert_eq!(statuses(&report).contains(&"failed"), !succeeded, "{name}\n{report:#}\n{said}");
         seen += 1;
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 11);
 }
 
 /// A state says what it would do; what is present changes nothing the second time, and a state that goes on working is called again.
@@ -170,6 +171,21 @@ fn states_are_resources() {
     assert_eq!(kept(&folder)["log"], "slow 1\nslow 2\n");
     let second = site.converted(&sls, &["apply", "--yes"]);
     assert_eq!(statuses(&second), ["unchanged", "unchanged", "changed"], "{second:#}");
+}
+
+/// A state runs with the profile of acct that it names. One that is not there fails it before it is called: it does not run without.
+#[test]
+fn a_state_runs_with_the_profile_that_it_names() {
+    let Some(site) = Site::new("a_state_runs_with_the_profile_that_it_names") else { return };
+    let log = site.folder("work").join("log");
+    let sls = ["default", "other", "nobody"]
+        .map(|profile| format!("{profile}:\n  login.run:\n  - path: {}\n  - acct_profile: {profile}\n", log.display()));
+    let report = site.converted(&sls.concat(), &["apply", "--yes", "-R", "none"]);
+    assert_eq!(statuses(&report), ["changed", "changed", "failed"], "{report:#}");
+    let said = report.to_string();
+    assert!(said.contains("profile 'nobody'") && !said.contains("of-anne") && !said.contains("of-bob"), "{report:#}");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("default as anne") && log.contains("other as bob") && log.lines().count() == 2, "{log}");
 }
 
 /// What a state takes is known before anything runs.
