@@ -37,11 +37,12 @@ impl Kind {
     }
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::new("built in", "Stead/Download", built_in),
     Kind::new("engine", "Microsoft.DSC/Group", group),
     Kind::new("schema in the manifest", "Kit/Embedded", embedded),
     Kind::new("schema by a program", "Kit/Printed", printed),
+    Kind::new("resident", "Kit/Staying", staying),
     Kind::new("listed", "Kit/Listed", |place| adapted(place, true)),
     Kind::new("schema of the adapter", "Kit/Bare", |place| adapted(place, false)),
     Kind::new("manifest of an adapted resource", "Kit/Described", described),
@@ -57,7 +58,7 @@ fn kinds_of(implementation: &Implementation) -> &'static [&'static str] {
         Implementation::InProcess => &["built in"],
         Implementation::Engine => &["engine", "composite"],
         Implementation::Command(resource) => match &resource.schema {
-            Some(SchemaSource::Embedded(_)) | None => &["schema in the manifest"],
+            Some(SchemaSource::Embedded(_)) | None => &["schema in the manifest", "resident"],
             Some(SchemaSource::Command { .. }) => &["schema by a program"],
         },
         Implementation::Adapted { .. } => {
@@ -121,6 +122,37 @@ fn printed(place: &Place) -> Json {
     manifest(place, "a.dsc.resource.json", without_schema("Kit/Printed"), "schema", prints);
     properties()
 }
+
+/// One that stays, and says every form also in its logs and on standard error.
+fn staying(place: &Place) -> Json {
+    let mut staying = without_schema("Kit/Staying");
+    let resident = json!({ "executable": "python3", "args": ["staying.py"] });
+    staying["metadata"] = json!({ "stead": { "resident": resident } });
+    manifest(place, "a.dsc.resource.json", staying, "schema", json!({ "embedded": schema() }));
+    place.write("staying.py", STAYING);
+    properties()
+}
+
+const STAYING: &str = r#"
+import json, sys
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    id, params = request.get("id"), request["params"]
+    if request["method"] == "initialize":
+        say(id=id, result={"protocol": 1})
+        continue
+    with open("state.json") as file:
+        state = json.load(file)
+    for level in ("warning", "info", "verbose", "debug"):
+        say(method="$/log", params={"id": id, "level": level, "message": " ".join(state["notes"])})
+    print("\n".join(state["notes"]), file=sys.stderr, flush=True)
+    if request["method"] == "set" and not params.get("whatIf"):
+        with open("given", "w") as file:
+            json.dump(params["properties"], file, ensure_ascii=False)
+    say(id=id, result={"actual": state, "after": params["properties"]})
+"#;
 
 /// An adapter, and what it lists: with a schema of its own, or described by that of the adapter.
 fn adapted(place: &Place, has_schema: bool) -> Json {
