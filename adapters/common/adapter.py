@@ -55,22 +55,24 @@ def parts(path):
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
-def judge_code(event, arguments):
-    """Judges a file of Python, and a library, before its code runs, wherever Python found it: a hook of `sys.addaudithook`."""
+def judge_code(event, arguments, judged=set()):
+    """Judges a file of Python, and a library, before its code runs, wherever Python found it: a hook of `sys.addaudithook`. What nobody
+    else could change then is not judged again, also not in copies of this process: only root could have let others in."""
     if event == "exec":
         path = getattr(arguments[0], "co_filename", None)
     elif event == "import":
         path = arguments[1]
     else:
         return
-    if isinstance(path, str) and os.path.isabs(path):
-        kept = importlib.util.cache_from_source(path)
+    if isinstance(path, str) and os.path.isabs(path) and path not in judged:
+        kept, judged_path = importlib.util.cache_from_source(path), path
         while not os.path.lexists(path):
             path = os.path.dirname(path)
         for each in filter(os.path.lexists, (path, kept)):
             why = judge(each)
             if why:
                 raise Refused(why)
+        judged.add(judged_path)
 
 
 def judged(add):

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 use stead_testkit::{repository, skip};
@@ -219,6 +220,40 @@ fn modules_do_what_ansible_playbook_has_them_do() {
     assert_eq!(planned, changed);
     assert_eq!(tree(&ours), tree(&theirs));
     assert_eq!(compare(&["apply", "main.json", "--yes", "-o", "json"], &["play.yaml"]), 0);
+}
+
+/// A hundred tasks that find nothing to do take a tenth of the time of `ansible-playbook`, or less. What one reading was is in the docs.
+#[test]
+fn a_hundred_tasks_take_a_tenth_of_the_time() {
+    const TEST: &str = "a_hundred_tasks_take_a_tenth_of_the_time";
+    if stead_testkit::asked("STEAD_PEERS").is_none() {
+        return skip(TEST, "it runs ansible-playbook where STEAD_PEERS is stated");
+    }
+    let Some(site) = Site::new(TEST) else { return };
+    let folder = site.folder("work");
+    let path = |name: String| folder.join(name).display().to_string();
+    let task = |at: u32| match at % 4 {
+        0 => ("file", json!({"path": path(format!("d{at}")), "state": "directory", "mode": "0755"})),
+        1 => ("copy", json!({"dest": path(format!("c{at}")), "content": format!("text {at}\n"), "mode": "0600"})),
+        2 => ("lineinfile", json!({"path": path("lines".to_owned()), "line": format!("line {at}"), "create": true})),
+        _ => ("blockinfile", json!({"path": path(format!("b{at}")), "block": format!("block {at}"), "create": true})),
+    };
+    let tasks: Vec<(u32, &str, Json)> = (0..100).map(|at| (at, task(at).0, task(at).1)).collect();
+    let instance = |(at, of, properties): &(u32, &str, Json)| json!({"name": at.to_string(), "type": format!("Ansible.ansible.builtin/{of}"), "properties": properties});
+    let resources = Json::from(tasks.iter().map(instance).collect::<Vec<_>>());
+    let steps: Vec<Json> = tasks.iter().map(|(_, of, args)| json!({format!("ansible.builtin.{of}"): args})).collect();
+    let play = json!([{"hosts": "localhost", "connection": "local", "gather_facts": false, "tasks": steps}]);
+    fs::write(folder.join("play.yaml"), play.to_string()).unwrap();
+    assert_eq!(site.apply("apply", &resources).code, Some(0));
+    let begun = Instant::now();
+    let ours = site.apply("apply", &resources);
+    let (took, begun) = (begun.elapsed(), Instant::now());
+    let theirs = site.run("ansible-playbook", &folder, &["play.yaml"]);
+    let factor = begun.elapsed().as_secs_f64() / took.as_secs_f64();
+    println!("100 tasks: {took:?}, and {factor:.1} times that with ansible-playbook");
+    assert!(ours.statuses().values().all(|status| status == "unchanged"), "{}{}", ours.stdout, ours.stderr);
+    assert!(theirs.stdout.contains("ok=100 ") && theirs.stdout.contains("changed=0 "), "{}", theirs.stdout);
+    assert!(factor >= 10.0, "{factor}");
 }
 
 /// Returns whether a module without check mode changes anything is not guessed.
