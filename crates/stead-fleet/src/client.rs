@@ -178,8 +178,11 @@ impl Client {
         let mut folders: Vec<PathBuf> =
             entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         folders.sort();
+        let mut newest = Vec::new();
         for folder in folders {
-            files.extend(numbered(&folder, ".release")?.into_iter().map(|path| ("release", path)));
+            let releases = numbered(&folder, ".release")?;
+            newest.extend(releases.last().cloned());
+            files.extend(releases.into_iter().map(|path| ("release", path)));
         }
         let mut new = Vec::new();
         for (kind, path) in files.into_iter().filter(|(_, path)| path.exists()) {
@@ -187,7 +190,36 @@ impl Client {
                 new.push(path.strip_prefix(source).unwrap_or(&path).display().to_string());
             }
         }
+        for folder in newest {
+            self.publish_envelopes(source, &folder, &mut new)?;
+        }
         Ok(new)
+    }
+
+    /// Publishes the secrets of the newest release of a channel, sealed to its machines.
+    fn publish_envelopes(&self, source: &Path, release: &Path, new: &mut Vec<String>) -> Answered<()> {
+        let channel = release.parent().and_then(Path::file_name).unwrap_or_default().display().to_string();
+        let number = release.file_stem().unwrap_or_default().display().to_string();
+        let folder = release.with_extension("sealed");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(ClientError::Read { path: folder, source }),
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let machine = path.file_name().unwrap_or_default().display().to_string();
+            let (text, route) = (read(&path)?, format!("/v1/sealed/{channel}/{number}/{}", encoded(&machine)));
+            let answer = self.ask("PUT", &route, Some(&text)).map_err(|error| match error {
+                ClientError::Refused { said, .. } => ClientError::Source { path: path.clone(), why: said },
+                other => other,
+            })?;
+            if parsed::<PublishAnswer>(&answer)?.is_new {
+                new.push(path.strip_prefix(source).unwrap_or(&path).display().to_string());
+            }
+        }
+        Ok(())
     }
 
     /// Publishes a file, and before it the bundle that it needs, if the controller says that it has not got it.

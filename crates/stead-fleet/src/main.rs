@@ -7,12 +7,12 @@ mod commands;
 use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use stead_fleet::server::{Bound, Controller, TlsFiles};
+use stead_fleet::server::{Bound, Controller, ControllerLimits, TlsFiles};
 use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::{new_token, tls};
 use stead_hosts::MachineName;
@@ -46,6 +46,18 @@ struct Arguments {
 enum Command {
     /// Answer machines and operators until it is ended
     Run(Run),
+    /// Copy what a controller keeps into a folder, while it runs: a controller can be run on it
+    Backup {
+        /// The folder, which has no store
+        to: PathBuf,
+        #[command(flatten)]
+        kept: Kept,
+    },
+    /// Have the sessions of machines be derived from another secret; none is refused for it
+    Rotate {
+        #[command(flatten)]
+        kept: Kept,
+    },
     /// Make the account of an operator, or give one another token, which is printed once
     Operator(OperatorArguments),
     #[command(flatten)]
@@ -82,6 +94,20 @@ struct Run {
     /// How many machines may wait for an operator
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     most_waiting: u64,
+    /// For how many days reports are kept
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    keep_reports: u32,
+    /// The form of the log on standard error: a line for each act and each refusal
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// Lines
+    Text,
+    /// JSON lines
+    Json,
 }
 
 #[derive(Args)]
@@ -117,6 +143,8 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::Run(run) => serve(run),
+        Command::Backup { to, kept } => back_up(&to, &kept),
+        Command::Rotate { kept } => rotate(&kept),
         Command::Operator(operator) => make(&operator),
         Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),
     };
@@ -157,7 +185,9 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
         (Some(certificate), Some(key)) => TlsFiles { certificate, key },
         _ => tls::own(&folder, &run.names)?,
     };
-    let (controller, stop) = Controller::start(&place, run.most_waiting)?;
+    log(run.log_format);
+    let reports = Duration::from_hours(24 * u64::from(run.keep_reports));
+    let (controller, stop) = Controller::start(&place, ControllerLimits { most_waiting: run.most_waiting, reports })?;
     let said = |text: String| writeln!(std::io::stderr(), "{text}");
     if !controller.hears_others() {
         said(
@@ -183,6 +213,46 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
         bound.serve(controller, stop, end).await;
         Ok(())
     })
+}
+
+/// Until each controller has read a new secret for sessions, in milliseconds.
+const READ_BY_ALL: u64 = 15_000;
+
+fn rotate(kept: &Kept) -> Result<(), Box<dyn Error>> {
+    let (_folder, place) = kept.open()?;
+    place.open()?.rotate_sessions(|| new_token().expose().clone(), READ_BY_ALL)?;
+    Ok(())
+}
+
+/// Copies the store and the certificate. The copy is another history of the store: machines send their reports again to whoever runs it.
+fn back_up(to: &Path, kept: &Kept) -> Result<(), Box<dyn Error>> {
+    let (folder, place) = kept.open()?;
+    let copy = Folder::create(to)?;
+    if copy.identity(STORE)?.is_some() {
+        return Err(format!("'{}' has a store already: name another folder", to.display()).into());
+    }
+    copy.open(STORE)?;
+    if let Err(error) = place.open()?.copy_into(&copy.path().join(STORE)) {
+        copy.remove(STORE)?;
+        return Err(error.into());
+    }
+    for name in tls::FILES {
+        if let Some(content) = folder.read(name)? {
+            copy.replace(name, &content)?;
+        }
+    }
+    copy.flush()?;
+    Ok(())
+}
+
+/// Has standard error be the log. Where nobody reads it any more, the controller goes on.
+fn log(format: LogFormat) {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_ansi(false);
+    let log = log.log_internal_errors(false);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }
 
 fn make(operator: &OperatorArguments) -> Result<(), Box<dyn Error>> {

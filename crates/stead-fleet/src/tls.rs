@@ -7,6 +7,8 @@ use crate::server::TlsFiles;
 
 const CERTIFICATE: &str = "tls.pem";
 const KEY: &str = "tls.key";
+/// The files of the certificate and its key. With the certificate both are there.
+pub const FILES: [&str; 2] = [KEY, CERTIFICATE];
 
 /// The reason why there is not a certificate.
 #[derive(Debug, thiserror::Error)]

@@ -39,6 +39,7 @@ pub enum Action {
     Signers,
     Roster,
     Release,
+    Envelope,
     Blob,
     Reports,
     Machines,
@@ -53,6 +54,7 @@ pub enum Action {
     Hold,
     Token,
     StoreBlob,
+    StoreEnvelope,
     Publish,
     Acts,
 }
@@ -83,6 +85,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/source/roster", Asker::Machine, Action::Roster),
     route("GET", "/v1/source/signers/*", Asker::Machine, Action::Signers),
     route("GET", "/v1/source/channel/*/*", Asker::Machine, Action::Release),
+    route("GET", "/v1/source/channel/*/*/sealed", Asker::Machine, Action::Envelope),
     route("GET", "/v1/source/blobs/*", Asker::Machine, Action::Blob),
     route("GET", "/v1/machines", Asker::Viewer, Action::Machines),
     route("GET", "/v1/machines/*", Asker::Viewer, Action::Machine),
@@ -96,6 +99,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/machines/*/standing", Asker::Operator, Action::Standing),
     route("POST", "/v1/machines/*/hold", Asker::Operator, Action::Hold),
     route("POST", "/v1/tokens", Asker::Operator, Action::Token),
+    route("PUT", "/v1/sealed/*/*/*", Asker::Operator, Action::StoreEnvelope),
     route("PUT", "/v1/blobs/*", Asker::Approver, Action::StoreBlob),
     route("POST", "/v1/statements/*", Asker::Approver, Action::Publish),
 ];

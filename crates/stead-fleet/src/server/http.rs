@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,6 +27,8 @@ const LONGEST_HEAD: usize = 16 << 10;
 const MOST_CONNECTIONS: usize = 60_000;
 /// How long connections may take to end when the controller does.
 const END: Duration = Duration::from_secs(20);
+/// How often it is looked whether the certificate was replaced.
+const RENEWAL: Duration = Duration::from_secs(2);
 /// How long is waited when the system has no more descriptors.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -40,6 +42,13 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
+    fn state(&self) -> FilesState {
+        [&self.certificate, &self.key].map(|file| {
+            let status = std::fs::metadata(file).ok()?;
+            Some((status.modified().ok()?, status.len()))
+        })
+    }
+
     fn acceptor(&self) -> Result<TlsAcceptor, ControllerError> {
         let tls = |error: &dyn std::fmt::Display| ControllerError::Tls(error.to_string());
         let chain: Result<Vec<_>, _> =
@@ -59,16 +68,48 @@ impl TlsFiles {
 /// An address that is listened on, before anybody is answered.
 pub struct Bound {
     listener: TcpListener,
+    certificate: Certificate,
+}
+
+/// The certificate that is shown to whoever connects: that of the files, also when they are replaced.
+struct Certificate {
+    files: TlsFiles,
+    state: FilesState,
     acceptor: TlsAcceptor,
+}
+
+/// What says that files were replaced: when each was changed, and how long it is.
+type FilesState = [Option<(SystemTime, u64)>; 2];
+
+impl Certificate {
+    fn of(files: &TlsFiles) -> Result<Self, ControllerError> {
+        // First the state: what is replaced in between is read once more the next time.
+        let state = files.state();
+        Ok(Self { files: files.clone(), state, acceptor: files.acceptor()? })
+    }
+
+    /// Reads the files again if they were replaced. Until both fit, the former ones count.
+    fn renew(&mut self) {
+        if self.files.state() == self.state {
+            return;
+        }
+        match Self::of(&self.files) {
+            Ok(renewed) => {
+                *self = renewed;
+                tracing::info!("the certificate was replaced");
+            }
+            Err(error) => tracing::warn!("the former certificate stays: {error}"),
+        }
+    }
 }
 
 impl Bound {
     /// Begins to listen.
     pub async fn new(address: SocketAddr, files: &TlsFiles) -> Result<Self, ControllerError> {
-        let acceptor = files.acceptor()?;
+        let certificate = Certificate::of(files)?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| ControllerError::System { doing: "listen", source })?;
-        Ok(Self { listener, acceptor })
+        Ok(Self { listener, certificate })
     }
 
     /// The address, with the port that was chosen.
@@ -77,11 +118,13 @@ impl Bound {
     }
 
     /// Answers until `end`. Machines that wait are let go then, and requests under way are answered.
-    pub async fn serve(self, controller: Arc<Controller>, stop: Stop, end: impl Future<Output = ()>) {
+    pub async fn serve(mut self, controller: Arc<Controller>, stop: Stop, end: impl Future<Output = ()>) {
         let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut connections = JoinSet::new();
         let keeping = tokio::spawn(Arc::clone(&controller).keep_heard());
+        let tidying = tokio::spawn(Arc::clone(&controller).keep_tidy());
         tokio::pin!(end);
+        let mut renewal = tokio::time::interval(RENEWAL);
         loop {
             let accepted = async {
                 let place = Arc::clone(&room).acquire_owned().await;
@@ -90,11 +133,13 @@ impl Bound {
             tokio::select! {
                 (place, accepted) = accepted => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(connection(stream, self.acceptor.clone(), Arc::clone(&controller), place));
+                        let acceptor = self.certificate.acceptor.clone();
+                        connections.spawn(connection(stream, acceptor, Arc::clone(&controller), place));
                     }
                     Err(_) => tokio::time::sleep(AGAIN).await,
                 },
                 Some(_) = connections.join_next() => {}
+                _ = renewal.tick() => self.certificate.renew(),
                 () = &mut end => break,
             }
         }
@@ -104,6 +149,7 @@ impl Bound {
         // Whoever is slower than that is cut off, and asks again.
         let _ = tokio::time::timeout(END, all).await;
         let _ = keeping.await;
+        let _ = tidying.await;
     }
 }
 

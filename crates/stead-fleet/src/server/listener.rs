@@ -31,6 +31,7 @@ impl Listener {
     /// Takes in what there is.
     pub(super) fn listen(&mut self, store: &mut FleetStore, controller: &Controller) -> Result<(), FleetStoreError> {
         let began = store.now()?;
+        controller.sessions.read(store)?;
         if self.until == 0 || store.is_shared() {
             let since = self.until.saturating_sub(BACK);
             let reported: BTreeMap<MachineId, u64> = store.reported(since)?.into_iter().collect();

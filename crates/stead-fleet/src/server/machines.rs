@@ -130,6 +130,15 @@ impl Machine {
         self.row().desired.clone()
     }
 
+    /// The release that it should come to, unless it says that it has a newer one of that channel: a store that is an older copy of itself
+    /// takes none back. And how often secrets were sealed to it.
+    pub(super) fn newer(&self) -> Option<(Name, u64, u64)> {
+        let sealed = self.row().sealed;
+        let (channel, number) = self.desired()?;
+        let is_behind = self.applied().is_some_and(|(at, has)| at == channel.to_string() && has > number);
+        (!is_behind).then_some((channel, number, sealed))
+    }
+
     /// Takes in what the roster has for it.
     pub(super) fn sign(&self, labels: Option<Arc<BTreeMap<String, String>>>) {
         *self.signed.write().unwrap_or_else(PoisonError::into_inner) = labels;

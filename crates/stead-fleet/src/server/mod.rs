@@ -1,10 +1,13 @@
 //! A controller at work: what it knows in memory, and how it answers.
 
 mod access;
+mod envelopes;
 mod events;
 mod http;
+mod keeping;
 mod listener;
 mod lists;
+mod log;
 mod machines;
 mod metrics;
 mod operators;
@@ -14,32 +17,32 @@ mod readers;
 mod reply;
 mod requests;
 mod said;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use stead_core::value::Sensitive;
 use stead_hosts::MachineName;
 use stead_release::Name;
 use tokio::sync::{Notify, watch};
 
 use crate::new_token;
-use crate::store::{FleetStore, FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
+use crate::store::{FleetStore, FleetStoreError, StorePlace, Writer};
 use access::Threads;
 use events::Events;
+use log::Refusals;
 use machines::Machine;
 use metrics::Counters;
 use readers::{Cache, Readers};
-use stead_protocol::Sessions;
+use sessions::SessionKeys;
 
 pub use access::{StoreAccess, StoreRead};
 pub use http::{Bound, TlsFiles};
+pub use keeping::ControllerLimits;
 pub use planner::{Look, Planner};
 
-/// How often what machines said is written: so much of it a power cut can take.
-const FLUSH: Duration = Duration::from_secs(10);
 /// How long whoever wrote something waits at most until it is seen.
 const SEEN: Duration = Duration::from_secs(3);
 /// How long the store may take for what is asked of it. Longer than a file may be locked, which is known better then.
@@ -83,13 +86,14 @@ pub struct Controller {
     signers: AtomicU64,
     roster: AtomicU64,
     epoch: AtomicU64,
-    sessions: Sessions,
+    sessions: SessionKeys,
     access: Box<dyn StoreAccess>,
     clock: Clock,
     /// How far the clock of the database is ahead, in milliseconds.
     ahead: AtomicI64,
     cache: Cache,
-    most_waiting: u64,
+    limits: ControllerLimits,
+    refusals: Refusals,
     /// Wakes whoever waits for the planner to have seen something.
     looked: Notify,
     stop: watch::Receiver<bool>,
@@ -106,13 +110,16 @@ impl Stop {
 }
 
 impl Controller {
-    /// Begins with the store at a place. Not more than `most_waiting` machines wait for an operator.
-    pub fn start(place: &StorePlace, most_waiting: u64) -> Result<(Arc<Self>, Stop), ControllerError> {
+    /// Begins with the store at a place.
+    pub fn start(
+        place: &StorePlace,
+        limits: impl Into<ControllerLimits>,
+    ) -> Result<(Arc<Self>, Stop), ControllerError> {
         let (hints, woken) = std::sync::mpsc::channel();
         // Nobody is woken when the planner has ended.
         let writer = Writer::start(place.clone(), move || hints.send(()).unwrap_or(()))?;
         let access = Box::new(Threads { writer, readers: Readers::start(place, READERS)? });
-        let (controller, stop, planner) = Self::over(place.open()?, access, Box::new(now), most_waiting)?;
+        let (controller, stop, planner) = Self::over(place.open()?, access, Box::new(now), limits)?;
         let watched = Arc::downgrade(&controller);
         std::thread::spawn(move || planner.run(&watched, &woken));
         Ok((controller, stop))
@@ -124,9 +131,10 @@ impl Controller {
         mut store: FleetStore,
         access: Box<dyn StoreAccess>,
         clock: Clock,
-        most_waiting: u64,
+        limits: impl Into<ControllerLimits>,
     ) -> Result<(Arc<Self>, Stop, Planner), ControllerError> {
-        let secret = Sensitive::new(store.shared("session", || new_token().expose().clone())?);
+        let sessions = SessionKeys::default();
+        sessions.read(&mut store)?;
         let (stop, stopped) = watch::channel(false);
         let heard = store.heard()?;
         let controller = Arc::new(Self {
@@ -138,12 +146,13 @@ impl Controller {
             signers: AtomicU64::default(),
             roster: AtomicU64::default(),
             epoch: AtomicU64::default(),
-            sessions: Sessions::new(&secret),
+            sessions,
             access,
             clock,
             ahead: AtomicI64::default(),
             cache: Cache::default(),
-            most_waiting,
+            limits: limits.into(),
+            refusals: Refusals::default(),
             looked: Notify::new(),
             stop: stopped,
         });
@@ -155,26 +164,6 @@ impl Controller {
     /// Returns whether other controllers on the same store are heard at once.
     pub fn hears_others(&self) -> bool {
         self.access.hears_others()
-    }
-
-    /// Writes what machines said since the last time, every ten seconds, until the controller ends.
-    pub async fn keep_heard(self: Arc<Self>) {
-        let mut stop = self.stop.clone();
-        loop {
-            let is_last = tokio::select! {
-                biased;
-                () = tokio::time::sleep(FLUSH) => false,
-                _ = stop.wait_for(|stop| *stop) => true,
-            };
-            let heard: Vec<Heartbeat> = self.each_machine(|machine| machine.unsaid());
-            if !heard.is_empty() {
-                // Lost, it is said again by the machines.
-                let _ = self.write(vec![StoreWrite::Heard(heard)]).await;
-            }
-            if is_last {
-                return;
-            }
-        }
     }
 
     fn machine(&self, name: &MachineName) -> Option<Arc<Machine>> {

@@ -55,6 +55,7 @@ impl Controller {
             Action::Hold => self.hold(&by, asked).await,
             Action::Token => self.token(&by, asked).await,
             Action::StoreBlob => self.store_blob(asked).await,
+            Action::StoreEnvelope => self.store_envelope(asked).await,
             Action::Publish => self.publish(&by, asked).await,
             _ => Err(refused(StatusCode::FORBIDDEN, "that is not for operators")),
         }
@@ -152,7 +153,11 @@ impl Controller {
             unit.push(StoreWrite::Act(OperatorAct { parent, body: body.clone() }));
             match self.write(unit).await {
                 Err(reply) if reply.extensions().get::<OtherActs>().is_some() => {}
-                outcome => return outcome,
+                Ok(written) => {
+                    tracing::info!(by = by.as_str(), did, "act");
+                    return Ok(written);
+                }
+                refused => return refused,
             }
         }
         Err(Box::new(later("others act all the time")))
@@ -248,6 +253,6 @@ fn kept<S: Signable>(chain: Chain, number: u64, signed: &Signed<S>, bundle: Opti
     SignedStatement { chain, number, digest: signed.digest(), bundle, body: signed.to_text().into() }
 }
 
-fn shown_refusal(refusal: &ReleaseRefusal) -> Box<Reply> {
+pub(super) fn shown_refusal(refusal: &ReleaseRefusal) -> Box<Reply> {
     Box::new(said(StatusCode::CONFLICT, format!("error[{}]: {refusal}", refusal.code().id)))
 }

@@ -58,6 +58,12 @@ impl Asked {
         Some((route, Self { headers, method, path, parts, body: Bytes::new() }))
     }
 
+    /// Who says that they ask: a machine by its name, as far as it is one.
+    fn who(&self) -> String {
+        let name = self.header(stead_protocol::REQUEST).and_then(|stated| stated.split(' ').next());
+        name.and_then(|name| MachineName::parse(name).ok()).map_or_else(|| "-".to_owned(), |name| name.to_string())
+    }
+
     fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -125,36 +131,80 @@ where
         return Err(refused(StatusCode::NOT_FOUND, "not found"));
     };
     // Whoever is not known at all is refused before anything of a body is read.
-    let machine = Box::pin(controller.known(route, &asked)).await?;
+    let machine = match Box::pin(controller.known(route, &asked)).await {
+        Ok(machine) => machine,
+        Err(reply) => return Err(controller.logged(route, &asked.who(), reply).await),
+    };
+    asked.body = match taken(route, body).await {
+        Ok(body) => body,
+        Err(reply) => return Err(controller.logged(route, &asked.who(), reply).await),
+    };
+    // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
+    let Some(machine) = machine else {
+        let answered = match route.action {
+            Action::Enrol => Box::pin(controller.enrol(&asked)).await,
+            _ => Box::pin(controller.of_operator(route, &asked)).await,
+        };
+        return match answered {
+            Err(reply) => Err(controller.logged(route, &asked.who(), reply).await),
+            answered => answered,
+        };
+    };
+    match controller.answered(route, &machine, asked).await {
+        Err(reply) => {
+            let who = machine.row().name.to_string();
+            Err(controller.logged(route, &who, reply).await)
+        }
+        answered => answered,
+    }
+}
+
+/// The body of a request, as far as it is not too long and does not take too long.
+async fn taken<B>(route: &Route, body: B) -> Result<Bytes, Box<Reply>>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
     let limit = match route.action {
         Action::Enrol => LONGEST_ENROLMENT,
         Action::StoreBlob | Action::Publish => LONGEST_BLOB,
         _ => LONGEST_BODY,
     };
-    asked.body = match Box::pin(timeout(BODY, Limited::new(body, limit).collect())).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),
-        Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
-    };
-    // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
-    match machine {
-        Some(machine) => {
-            let is_by_key = controller.proved(&machine, &asked)?;
-            let standing = machine.row().standing;
-            match standing {
-                Standing::Admitted => {}
-                Standing::Waiting => return Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
-                Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
-            }
-            let reply = match route.action {
-                Action::Desired => controller.desired(&machine, asked).await?,
-                _ => Box::pin(controller.of_machine(route, &machine, asked)).await?,
-            };
-            let reply = held(reply, &machine, controller.now());
-            Ok(controller.with_session(reply, &machine, is_by_key))
+    // One that says beforehand that it is too long is not waited for.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
+    }
+    match Box::pin(timeout(BODY, Limited::new(body, limit).collect())).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(_)) => Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),
+        Err(_) => Err(refused(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+    }
+}
+
+impl Controller {
+    /// The answer to a machine.
+    async fn answered(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
+        let is_by_key = self.proved(machine, &asked)?;
+        let standing = machine.row().standing;
+        match standing {
+            Standing::Admitted => {}
+            Standing::Waiting => return Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
+            Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
         }
-        None if route.action == Action::Enrol => Box::pin(controller.enrol(&asked)).await,
-        None => Box::pin(controller.of_operator(route, &asked)).await,
+        let reply = match route.action {
+            Action::Desired => self.desired(machine, asked).await?,
+            _ => Box::pin(self.of_machine(route, machine, asked)).await?,
+        };
+        let reply = held(reply, machine, self.now());
+        Ok(self.with_session(reply, machine, is_by_key))
+    }
+
+    /// Logs a refusal, and returns it. That the store is away is logged where it is found out.
+    async fn logged(&self, route: &Route, who: &str, reply: Box<Reply>) -> Box<Reply> {
+        if reply.status().is_client_error() {
+            let why = reply.body().clone().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            self.refusals.log(self.now(), route, who, reply.status().as_u16(), &why);
+        }
+        reply
     }
 }
 
@@ -196,8 +246,10 @@ impl Controller {
         if !is_by_key {
             return reply;
         }
-        let session = self.sessions.header(&machine.row().key, self.now());
-        with(reply, HeaderName::from_static(stead_protocol::SESSION), &session)
+        match self.sessions.header(&machine.row().key, self.now()) {
+            Some(session) => with(reply, HeaderName::from_static(stead_protocol::SESSION), &session),
+            None => reply,
+        }
     }
 
     /// Has a unit written, and waits until it is on the disk.
@@ -222,7 +274,7 @@ impl Controller {
             return Err(Box::new(bad("these are not labels")));
         }
         let token = enrol.token.map(|token| Digest::of(token.as_bytes()));
-        let (name, labels, most_waiting) = (request.machine, labels_text(&enrol.labels), self.most_waiting);
+        let (name, labels, most_waiting) = (request.machine, labels_text(&enrol.labels), self.limits.most_waiting);
         let enrolment = Enrolment { name: name.clone(), key, token, labels, most_waiting };
         match self.write(vec![StoreWrite::Enrol(enrolment)]).await?.pop() {
             Some(Written::Machine(id, standing)) => {
@@ -243,6 +295,7 @@ impl Controller {
                 let channel = asked.part(0).parse().map_err(|_| refused(StatusCode::NOT_FOUND, "not found"))?;
                 self.statement(Chain::Channel(channel), asked.part(1).parse().unwrap_or_default()).await
             }
+            Action::Envelope => self.envelope(machine, &asked).await,
             Action::Blob => self.blob(&asked).await,
             _ => Err(refused(StatusCode::FORBIDDEN, "that is not for machines")),
         }
@@ -260,10 +313,10 @@ impl Controller {
             let changed = machine.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if let Some((channel, number)) = machine.desired() {
+            if let Some((channel, number, sealed)) = machine.newer() {
                 let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
-                let tag = format!("\"{channel}-{number}-{signers}-{roster}-{}\"", self.epoch());
+                let tag = format!("\"{channel}-{number}-{signers}-{roster}-{sealed}-{}\"", self.epoch());
                 if has.as_deref() != Some(&*tag) {
                     let made = self.desired_answer(&channel, after, (number, signers, roster));
                     let answer = Box::pin(self.cache.get_or(format!("{tag} {after}"), made)).await?;

@@ -7,8 +7,8 @@ use super::FleetStore;
 use super::engine::{Answer, Column, Engine, FleetStoreError, Insertion, Param, Scope};
 use super::schema;
 use super::write::{
-    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite, Token,
-    Unit, WriteRefusal, Written,
+    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite,
+    StoredEnvelope, Token, Unit, WriteRefusal, Written,
 };
 
 /// The outcome of a unit.
@@ -18,6 +18,8 @@ pub type UnitOutcome = Result<Vec<Written>, WriteRefusal>;
 const NUMBERS_OF_A_HISTORY: u32 = 32;
 /// How many releases of a channel keep their content for machines that were away.
 const KEPT_RELEASES: i64 = 10;
+/// How many contents are removed in one commit: each may be large.
+const MOST_SWEPT: i64 = 4;
 
 /// A transaction under way.
 pub(super) struct Transaction<'e> {
@@ -105,6 +107,7 @@ impl Transaction<'_> {
             StoreWrite::Operator { name, role, digest } => self.operator(name, role, digest),
             StoreWrite::Blob(digest, body) => self.blob(digest, body),
             StoreWrite::Statement(statement) => self.statement(statement),
+            StoreWrite::Envelope(envelope) => self.envelope(envelope),
             StoreWrite::Point(pointers) => self.point(pointers),
             StoreWrite::Reports { .. } => Ok(Ok(self.reports(&[vec![write.clone()]])?.pop().unwrap_or(Written::Known))),
             StoreWrite::Heard(heard) => self.heard(heard),
@@ -217,6 +220,25 @@ impl Transaction<'_> {
         let insert = "INSERT INTO blobs(digest, body, stored) VALUES($1, $2, $3) ON CONFLICT DO NOTHING";
         let values = [Param::Text(digest.as_str()), Param::Bytes(body), Param::Int(self.now)];
         self.insert(insert, &values)
+    }
+
+    /// Keeps the secrets of a release for a machine, in the place of former ones, and wakes the machine.
+    fn envelope(&mut self, envelope: &StoredEnvelope) -> Step {
+        let StoredEnvelope { channel, number, machine, body } = envelope;
+        let channel = channel.to_string();
+        let there = "SELECT body FROM envelopes WHERE channel = $1 AND number = $2 AND machine = $3";
+        let place = [Param::Text(&channel), Param::Int(int(*number)), Param::Text(machine.as_str())];
+        let there = self.engine.rows(there, &place)?;
+        if there.into_iter().next().map(|row| row.bytes(0, "envelopes")).transpose()?.as_deref() == Some(&body[..]) {
+            return Ok(Ok(Written::Known));
+        }
+        let revision = Param::Int(self.revision()?);
+        let wake = "UPDATE machines SET sealed = sealed + 1, revision = $2 WHERE name = $1 AND state <> 'retired'";
+        self.engine.execute(wake, &[Param::Text(machine.as_str()), revision])?;
+        let keep = "INSERT INTO envelopes(channel, number, machine, body) VALUES($1, $2, $3, $4)
+            ON CONFLICT(channel, number, machine) DO UPDATE SET body = excluded.body";
+        self.engine.execute(keep, &[&place[..], &[Param::Bytes(body)]].concat())?;
+        Ok(Ok(Written::New))
     }
 
     fn insert(&mut self, insert: &str, values: &[Param<'_>]) -> Step {
@@ -411,12 +433,19 @@ impl Transaction<'_> {
     }
 
     fn sweep(&mut self, before: u64) -> Step {
-        let sweep = "DELETE FROM blobs WHERE stored < $1 AND digest NOT IN (
-            SELECT s.bundle FROM statements s
-            WHERE s.number > (SELECT max(n.number) - $2 FROM statements n WHERE n.chain = s.chain)
-               OR EXISTS (SELECT 1 FROM machines m WHERE m.state <> 'retired'
-                   AND s.chain = 'channel/' || m.channel AND s.number = m.number))";
-        let gone = self.engine.execute(sweep, &[Param::Int(int(before)), Param::Int(KEPT_RELEASES)])?;
+        let sweep = "DELETE FROM blobs WHERE digest IN (
+            SELECT digest FROM blobs WHERE stored < $1 AND digest NOT IN (
+                SELECT s.bundle FROM statements s
+                WHERE s.number > (SELECT max(n.number) - $2 FROM statements n WHERE n.chain = s.chain)
+                   OR EXISTS (SELECT 1 FROM machines m WHERE m.state <> 'retired'
+                       AND s.chain = 'channel/' || m.channel AND s.number = m.number))
+            ORDER BY stored LIMIT $3)";
+        let values = [Param::Int(int(before)), Param::Int(KEPT_RELEASES), Param::Int(MOST_SWEPT)];
+        let gone = self.engine.execute(sweep, &values)?;
+        self.engine.execute("DELETE FROM tokens WHERE expires < $1", &[Param::Int(int(before))])?;
+        let envelopes = "DELETE FROM envelopes WHERE number <= (
+            SELECT max(s.number) - $1 FROM statements s WHERE s.chain = 'channel/' || envelopes.channel)";
+        self.engine.execute(envelopes, &[Param::Int(KEPT_RELEASES)])?;
         Ok(Ok(Written::Changed(gone)))
     }
 

@@ -113,6 +113,8 @@ pub(crate) trait Engine: Send {
     fn rows(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<Vec<Row>>;
     /// Inserts many rows, and returns whether each was written. Of two with one key the first is.
     fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<bool>>;
+    /// Writes a copy of the whole database into an empty file.
+    fn copy_into(&mut self, file: &std::path::Path) -> Answer<()>;
     /// The time by the clock of the database, in milliseconds.
     fn now(&mut self) -> Answer<i64>;
     /// A text that is another one when the database may have forgotten what it acknowledged: it is a copy, or a standby that was

@@ -11,17 +11,18 @@ mod writer;
 
 use std::convert::Infallible;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use engine::Engine;
+use stead_core::value::Sensitive;
 
 pub use apply::UnitOutcome;
 pub use engine::FleetStoreError;
 pub use read::{Changes, LastHeard, MachineRow, StoredAct, StoredReport, StoredStatement};
 pub use write::{
-    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite, Token,
-    Unit, WriteRefusal, Written, labels_text,
+    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite,
+    StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
 };
 pub use writer::{Done, Writer, WriterError};
 
@@ -32,6 +33,14 @@ pub enum StorePlace {
     File(PathBuf),
     /// What a client of PostgreSQL connects to, as an address or as words.
     Server(String),
+}
+
+/// A secret that sessions of machines are derived from.
+pub struct SessionEpoch {
+    /// The secret.
+    pub secret: Sensitive<String>,
+    /// From when on new sessions are derived from it, in milliseconds.
+    pub since: u64,
 }
 
 /// A connection to the store. Each thread has its own.
@@ -99,6 +108,40 @@ impl FleetStore {
             schema::state(self.engine(), name, &value)?;
         }
         self.engine.commit().map(|()| value)
+    }
+
+    /// The secrets that sessions of machines are derived from, with the time from which on each is used for new ones; the first is made.
+    pub fn sessions(&mut self, make: impl FnOnce() -> String) -> Result<Vec<SessionEpoch>, FleetStoreError> {
+        let Some(stated) = schema::stated(self.engine(), "sessions")? else {
+            // Only what is not there yet is decided on.
+            let secret = match schema::stated(self.engine(), "session")? {
+                Some(secret) => secret,
+                None => self.shared("session", make)?,
+            };
+            return Ok(vec![SessionEpoch { secret: Sensitive::new(secret), since: 0 }]);
+        };
+        let stated: Vec<(String, u64)> =
+            serde_json::from_str(&stated).map_err(|_| FleetStoreError::Row("the sessions"))?;
+        let epoch = |(secret, since)| SessionEpoch { secret: Sensitive::new(secret), since };
+        Ok(stated.into_iter().map(epoch).collect())
+    }
+
+    /// Has new sessions be derived from another secret a while from now, in milliseconds: until then each controller has read it. Those
+    /// of the secret before are accepted until the next time.
+    pub fn rotate_sessions(&mut self, make: impl Fn() -> String, behind: u64) -> Result<(), FleetStoreError> {
+        let former = self.sessions(&make)?.pop();
+        let since = self.now()?.saturating_add(behind);
+        let former = former.map(|former| (former.secret.expose().clone(), former.since));
+        let kept: Vec<(String, u64)> = former.into_iter().chain([(make(), since)]).collect();
+        let kept = serde_json::to_string(&kept).map_err(|_| FleetStoreError::Row("the sessions"))?;
+        self.engine.begin(engine::Scope::Decides)?;
+        schema::state(self.engine(), "sessions", &kept)?;
+        self.engine.commit()
+    }
+
+    /// Writes a copy of the store into an empty file, while controllers use it. A server is copied by its own means.
+    pub fn copy_into(&mut self, file: &Path) -> Result<(), FleetStoreError> {
+        self.engine.copy_into(file)
     }
 
     /// Returns whether other controllers may have it as well.

@@ -170,6 +170,10 @@ impl Engine for Postgres {
         Ok((0..insertion.rows()).map(&mut is_written).collect())
     }
 
+    fn copy_into(&mut self, _: &std::path::Path) -> Answer<()> {
+        Err(FleetStoreError::Database("a PostgreSQL is copied by its own means, such as 'pg_basebackup'".to_owned()))
+    }
+
     fn now(&mut self) -> Answer<i64> {
         let now = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8", &[])?;
         now.first().ok_or(FleetStoreError::Row("now"))?.int(0, "now")

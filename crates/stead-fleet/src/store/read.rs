@@ -32,6 +32,8 @@ pub struct MachineRow {
     pub desired: Option<(Name, u64)>,
     /// Until when it stays as it is, and why.
     pub held: Option<(u64, String)>,
+    /// How often secrets were sealed to it.
+    pub sealed: u64,
 }
 
 /// What changed behind a revision.
@@ -95,7 +97,7 @@ pub struct LastHeard {
 }
 
 const MACHINE: &str =
-    "SELECT id, name, key, state, labels, joined, channel, number, held_until, held_why FROM machines";
+    "SELECT id, name, key, state, labels, joined, channel, number, held_until, held_why, sealed FROM machines";
 
 impl FleetStore {
     /// What changed behind a revision; everything behind 0.
@@ -143,6 +145,15 @@ impl FleetStore {
         let rows =
             self.engine().rows(query, &[Param::Text(digest.as_str()), Param::Int(int(part.start) + 1), length])?;
         rows.into_iter().next().map(|row| row.bytes(0, "blobs").map(Bytes::from)).transpose()
+    }
+
+    /// The secrets of a release that are sealed to a machine, if they are there.
+    pub fn envelope(&mut self, channel: &Name, number: u64, machine: &MachineName) -> Answer<Option<Bytes>> {
+        let query = "SELECT body FROM envelopes WHERE channel = $1 AND number = $2 AND machine = $3";
+        let channel = channel.to_string();
+        let place = [Param::Text(&channel), Param::Int(int(number)), Param::Text(machine.as_str())];
+        let rows = self.engine().rows(query, &place)?;
+        rows.into_iter().next().map(|row| row.bytes(0, "envelopes").map(Bytes::from)).transpose()
     }
 
     /// Reports of a machine below a number, the newest first.
@@ -248,5 +259,6 @@ fn machine(row: &Row) -> Answer<MachineRow> {
         joined: row.count(5, TABLE)?,
         desired: if number > 0 { Some((row.parsed(6, TABLE)?, number)) } else { None },
         held: if held > 0 { Some((held, row.text(9, TABLE)?.to_owned())) } else { None },
+        sealed: row.count(10, TABLE)?,
     })
 }

@@ -30,6 +30,12 @@ const STEPS: &[&str] = &[
     "
     CREATE TABLE forks(machine BIGINT PRIMARY KEY, number BIGINT NOT NULL, seen BIGINT NOT NULL);
 ",
+    "
+    CREATE TABLE envelopes(
+        channel TEXT NOT NULL, number BIGINT NOT NULL, machine TEXT NOT NULL, body BYTES NOT NULL,
+        PRIMARY KEY(channel, number, machine));
+    ALTER TABLE machines ADD COLUMN sealed BIGINT NOT NULL DEFAULT 0;
+",
 ];
 
 /// Brings the tables to the version of this program, and the epoch to the history of the database.

@@ -54,6 +54,8 @@ pub enum StoreWrite {
     Blob(Digest, Bytes),
     /// Something that operators signed, at its place in a chain.
     Statement(SignedStatement),
+    /// The secrets of a release, sealed to a machine.
+    Envelope(StoredEnvelope),
     /// Machines are pointed to a release.
     Point(Pointers),
     /// What a machine reports.
@@ -153,6 +155,19 @@ pub struct SignedStatement {
     pub digest: Digest,
     /// The content that it needs, which must be there.
     pub bundle: Option<Digest>,
+    /// The file.
+    pub body: Bytes,
+}
+
+/// The secrets of a release, sealed to a machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredEnvelope {
+    /// The channel of the release.
+    pub channel: Name,
+    /// Its number.
+    pub number: u64,
+    /// The machine.
+    pub machine: MachineName,
     /// The file.
     pub body: Bytes,
 }

@@ -18,8 +18,8 @@ use stead_fleet::tls;
 use stead_hosts::MachineName;
 use stead_protocol::{EnrolRequest, Proof, SessionSecret};
 use stead_release::{
-    ChainLink, Digest, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed,
-    Signers,
+    ChainLink, Digest, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, SealedParameters,
+    SealingKey, Signable, Signed, Signers,
 };
 use stead_system::folder::Folder;
 use ureq::Agent;
@@ -98,7 +98,13 @@ impl Drop for Site {
 
 /// A client that trusts one certificate.
 pub(crate) fn agent(certificate: &[u8]) -> Agent {
-    let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate).unwrap()]);
+    trusting(&[certificate])
+}
+
+/// A client that trusts some certificates.
+pub(crate) fn trusting(certificates: &[&[u8]]) -> Agent {
+    let certificates: Vec<_> = certificates.iter().map(|text| Certificate::from_pem(text).unwrap()).collect();
+    let roots = RootCerts::new_with_certs(&certificates);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build();
     let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).tls_config(tls);
@@ -222,6 +228,10 @@ pub(crate) struct Operators {
     pub(crate) root: Signed<Root>,
     releases: BTreeMap<String, Numbered>,
     rosters: Option<Numbered>,
+    /// The keys that secrets are sealed to, as rosters have them.
+    pub(crate) sealing: BTreeMap<MachineName, SealingKey>,
+    /// What the next release commits to.
+    pub(crate) sealed: Option<SealedParameters>,
 }
 
 impl Operators {
@@ -229,7 +239,8 @@ impl Operators {
         let signer = Key::new(200);
         let signers = Signers::new([signer.public.clone()].into(), 1).unwrap();
         let root = Signed::new(Root { name: "shop".parse().unwrap(), signers });
-        Self { signer, root, releases: BTreeMap::new(), rosters: None }
+        let (releases, sealing) = (BTreeMap::new(), BTreeMap::new());
+        Self { signer, root, releases, rosters: None, sealing, sealed: None }
     }
 
     fn link(&self, last: Option<&Numbered>) -> ChainLink {
@@ -250,8 +261,9 @@ impl Operators {
         let (expires, number) = (Timestamp::from_second(4_000_000_000).unwrap(), link.number);
         let (selector, bundle) = (selector.parse().unwrap(), bundle.name().parse().unwrap());
         let parameters = serde_json::Map::new();
+        let sealed = self.sealed.take();
         let release =
-            Release { link, channel: channel.parse().unwrap(), expires, selector, bundle, parameters, sealed: None };
+            Release { link, channel: channel.parse().unwrap(), expires, selector, bundle, parameters, sealed };
         let signed = self.signer.signed(release);
         self.releases.insert(channel.to_owned(), Numbered { number, digest: signed.digest() });
         signed.to_text()
@@ -275,11 +287,11 @@ impl Operators {
     ) -> String {
         let link = self.link(self.rosters.as_ref());
         let number = link.number;
-        let member = |key: &PublicKey, role: &str| {
+        let member = |name: &MachineName, key: &PublicKey, role: &str| {
             let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
-            RosterMachine { key: key.clone(), sealing: None, labels }
+            RosterMachine { key: key.clone(), sealing: self.sealing.get(name).cloned(), labels }
         };
-        let machines = machines.iter().map(|(name, key, role)| ((*name).clone(), member(key, role))).collect();
+        let machines = machines.iter().map(|(name, key, role)| ((*name).clone(), member(name, key, role))).collect();
         let signed = self.signer.signed(Roster { link, machines, floors });
         self.rosters = Some(Numbered { number, digest: signed.digest() });
         signed.to_text()

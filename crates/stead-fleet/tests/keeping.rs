@@ -1,0 +1,422 @@
+//! What a controller keeps, for how long and for whom: reports, secrets, copies, keys that are replaced, the log.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[path = "../../stead-release/tests/support/mod.rs"]
+mod keys;
+#[path = "support/site.rs"]
+mod site;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use site::{Operators, Simulated, Site, bundle, operator};
+use stead_fleet::server::TlsFiles;
+use stead_fleet::store::{StorePlace, StoreWrite};
+use stead_fleet::tls;
+use stead_protocol::{HoldRequest, TokenRequest};
+use stead_release::{
+    Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Release, ReleaseSecrets, SealedParameters, Signed,
+};
+use stead_system::folder::Folder;
+use stead_testkit::{times, until};
+
+const DAY: u64 = 86_400_000;
+
+fn file(folder: &Path) -> StorePlace {
+    StorePlace::File(folder.join("fleet.db"))
+}
+
+fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
+    let uses = names.len() as u64;
+    let answer = site.tell(by, "/v1/tokens", &TokenRequest { uses, seconds: 600, labels: [].into() });
+    let secret = answer.json()["token"].as_str().unwrap().to_owned();
+    let machine = |(number, name): (usize, &&str)| {
+        let mut machine = Simulated::new(name, u8::try_from(number + 1).unwrap());
+        assert_eq!(machine.enrol(site, Some(&secret)).status, 200);
+        machine
+    };
+    names.iter().enumerate().map(machine).collect()
+}
+
+/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
+#[test]
+fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(folder.path());
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let mut machines = joined(&site, &ann, &["m1"]);
+    let kept = bundle("kept");
+    for unneeded in [&bundle("unneeded"), &kept] {
+        assert_eq!(Operators::store(&site, &ann, unneeded).status, 200);
+    }
+    let mut operators = Operators::new();
+    Operators::publish(&site, &ann, "root", &operators.root.to_text());
+    let release = operators.release("all", "all", &kept);
+    assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
+    drop(site);
+    let (all, new) = (times("STEAD_FLEET_REPORTS", 5_000) as u64, 10);
+    let mut store = place.open().unwrap();
+    let machine = store.changes(0).unwrap().machines[0].id;
+    let before = std::fs::metadata(folder.path().join("fleet.db")).unwrap().len();
+    let body = |number: u64| json!({ "number": number, "report": "x".repeat(570) }).to_string().into_bytes().into();
+    for first in (1..=all).step_by(1000) {
+        let reports = (first..(first + 1000).min(all + 1)).map(|number| (number, body(number))).collect();
+        store.commit(&[vec![StoreWrite::Reports { machine, reports }]]).unwrap();
+    }
+    let db = rusqlite::Connection::open(folder.path().join("fleet.db")).unwrap();
+    db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let written = std::fs::metadata(folder.path().join("fleet.db")).unwrap().len() - before;
+    let (old, older) = (2 * DAY, 31 * DAY);
+    db.execute_batch(&format!(
+        "UPDATE reports SET received = received - {older} WHERE number <= {}; UPDATE blobs SET stored = stored - {old};
+        UPDATE tokens SET expires = expires - {old}",
+        all - new
+    ))
+    .unwrap();
+    let site = Site::start(folder.path(), &place);
+    let (mut longest, mut sent) = (Duration::ZERO, 0);
+    until(|| {
+        let began = Instant::now();
+        let number = all + 1 + sent;
+        assert_eq!(machines[0].report(&site, number..number + 1).json()["new"], 1);
+        (longest, sent) = (longest.max(began.elapsed()), sent + 1);
+        (store.count_reports().unwrap() == new + sent).then_some(())
+    });
+    println!(
+        "{all} reports of 600 bytes: {} bytes each; the longest wait while they go: {longest:?} of {sent}",
+        written / all
+    );
+    assert_eq!(store.reports(machine, all + 1, 100).unwrap().len() as u64, new, "those of the last days stay");
+    let count =
+        |table: &str| -> i64 { db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap() };
+    until(|| (count("blobs") == 1 && count("tokens") == 0).then_some(()));
+    assert!(store.blob_length(&kept.name().parse().unwrap()).unwrap().is_some());
+    let figures = String::from_utf8(site.operator(&ann, "GET", "/metrics", b"").body).unwrap();
+    assert!(figures.contains(&format!("stead_fleet_reports_forgotten_total {}\n", all - new)), "{figures}");
+}
+
+/// Two machines of a roster with their keys, and a fleet that has secrets for them.
+struct Sealing {
+    operators: Operators,
+    machines: Vec<Simulated>,
+    keys: Vec<MachineKeys>,
+    secrets: ReleaseSecrets,
+}
+
+impl Sealing {
+    fn new(site: &Site, ann: &str) -> Self {
+        let machines = joined(site, ann, &["m1", "m2"]);
+        let keys: Vec<MachineKeys> = [1, 2].map(|number| MachineKeys::of(&MachineSecret::of(&[number; 64]))).into();
+        let mut operators = Operators::new();
+        Operators::store(site, ann, &bundle("b"));
+        Operators::publish(site, ann, "root", &operators.root.to_text());
+        for (machine, keys) in machines.iter().zip(&keys) {
+            operators.sealing.insert(machine.name.clone(), keys.sealing().clone());
+        }
+        let members: Vec<_> = machines.iter().map(|machine| (&machine.name, &machine.key.public, "x")).collect();
+        assert_eq!(Operators::publish(site, ann, "roster", &operators.roster(&members)).status, 200);
+        let parameters = json!({ "password": "hunter2" }).as_object().unwrap().clone();
+        Self { operators, machines, keys, secrets: ReleaseSecrets::new(&parameters).ok().unwrap() }
+    }
+
+    /// The next release, which has secrets.
+    fn release(&mut self) -> String {
+        self.operators.sealed = SealedParameters::of(&self.secrets);
+        self.operators.release("all", "all", &bundle("b"))
+    }
+
+    fn address(&self, release: &str, to: usize) -> EnvelopeAddress {
+        let signed = Signed::<Release>::parse(release.as_bytes()).unwrap();
+        EnvelopeAddress::new(&signed, self.machines[to].name.clone(), self.keys[to].sealing().clone())
+    }
+
+    fn envelope(&self, release: &str, to: usize) -> String {
+        Envelope::seal(self.address(release, to), &self.secrets).unwrap().to_text()
+    }
+}
+
+#[test]
+fn secrets_are_served_to_their_machine_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(folder.path());
+    let (ann, cid) = (operator(&place, "ann", "approver"), operator(&place, "cid", "operator"));
+    let site = Site::start(folder.path(), &place);
+    let mut all = Sealing::new(&site, &ann);
+    let plain = all.operators.release("all", "all", &bundle("b"));
+    let sealed = all.release();
+    let (first, second) = (all.envelope(&sealed, 0), all.envelope(&sealed, 1));
+    let put = |path: &str, text: &str| {
+        let answer = site.operator(&cid, "PUT", &format!("/v1/sealed/{path}"), text.as_bytes());
+        (answer.status, String::from_utf8(answer.body).unwrap())
+    };
+    assert_eq!(put("all/2/m1", &first).0, 409, "the release is not there yet");
+    for text in [&plain, &sealed] {
+        assert_eq!(Operators::publish(&site, &ann, "release", text).status, 200);
+    }
+    // Another machine, one without secrets, one that is not in the roster, another channel; and what is not an envelope.
+    for (path, text) in [("all/2/m2", &*first), ("all/1/m1", &first), ("all/2/m3", &first), ("web/2/m1", &first)] {
+        assert_eq!(put(path, text).0, 409, "{path}");
+    }
+    assert!(put("all/2/m2", &first).1.contains("error[E"));
+    assert_eq!([put("all/2/m1", "x").0, put("all/x/m1", &first).0, put("all/0/m1", &first).0], [400; 3]);
+    let tag = until(|| {
+        let answer = all.machines[0].desired(&site, 0, None, 5);
+        (answer.status == 200 && answer.json()["number"] == 2).then(|| answer.header("etag").unwrap().to_owned())
+    });
+    let path = "/v1/source/channel/all/2/sealed";
+    assert_eq!(all.machines[0].ask(&site, "GET", path, "", b"").status, 404, "it waits for its secrets");
+    std::thread::scope(|scope| {
+        let machine = &mut all.machines[0];
+        let (site, tag) = (&site, &tag);
+        // A machine that waits is answered when they come.
+        let waits = scope.spawn(move || machine.desired(site, 2, Some(tag), 50).status);
+        assert_eq!((put("all/2/m1", &first).0, put("all/2/m2", &second).0), (200, 200));
+        assert_eq!(waits.join().unwrap(), 200);
+    });
+    assert!(put("all/2/m1", &first).1.contains("\"is_new\":false"));
+    for (at, text) in [&first, &second].into_iter().enumerate() {
+        let served = all.machines[at].ask(&site, "GET", path, "", b"");
+        assert_eq!((served.status, &*String::from_utf8(served.body).unwrap()), (200, &**text));
+        let commitment = SealedParameters::of(&all.secrets).unwrap();
+        let opened = Envelope::parse(text.as_bytes()).unwrap();
+        let opened = opened.open(&all.keys[at], &all.address(&sealed, at), &commitment);
+        assert_eq!(opened.ok().unwrap().expose_parameters()["password"], "hunter2");
+    }
+    assert_eq!(all.machines[0].ask(&site, "GET", &format!("{path}/m2"), "", b"").status, 404);
+}
+
+#[test]
+fn a_command_publishes_the_secrets_of_a_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(folder.path());
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let mut all = Sealing::new(&site, &ann);
+    let source = folder.path().join("source");
+    let write = |name: &str, content: &str| {
+        std::fs::create_dir_all(source.join(name).parent().unwrap()).unwrap();
+        std::fs::write(source.join(name), content).unwrap();
+    };
+    write("root", &all.operators.root.to_text());
+    write("all/1.release", &all.release());
+    let release = all.release();
+    write("all/2.release", &release);
+    write("all/2.sealed/m1", &all.envelope(&release, 0));
+    std::fs::write(folder.path().join("state/token"), &ann).unwrap();
+    let publish = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.arg("publish").arg(&source).args(["--url", &site.url, "--certificate"]);
+        command.arg(folder.path().join("state/tls.pem")).arg("--token-file").arg(folder.path().join("state/token"));
+        let output = command.output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert_eq!(publish(), "all/1.release\nall/2.release\nall/2.sealed/m1\n");
+    assert_eq!(publish(), "");
+    let path = "/v1/source/channel/all/2/sealed";
+    let statuses = [0, 1].map(|at: usize| all.machines[at].ask(&site, "GET", path, "", b"").status);
+    assert_eq!(statuses, [200, 404]);
+    write("all/2.sealed/m2", &all.envelope(&release, 0));
+    assert!(publish().contains("2.sealed/m2': error[E"), "sealed to another machine");
+}
+
+/// Machines that poll and report until they are to end: how much they asked, and how often they were refused.
+#[derive(Default)]
+struct Polling {
+    is_over: AtomicBool,
+    asked: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Polling {
+    fn poll(&self, site: &Site, mut machine: Simulated) {
+        let (mut number, mut former) = (1, None);
+        while !self.is_over.load(Ordering::SeqCst) {
+            let statuses = [machine.desired(site, 0, None, 0).status, machine.report(site, number..number + 1).status];
+            number += 1;
+            self.asked.fetch_add(2, Ordering::SeqCst);
+            let refused = statuses.iter().filter(|status| !matches!(status, 200 | 304)).count();
+            self.refused.fetch_add(refused as u64, Ordering::SeqCst);
+            // Now and then it signs by its key and is given a new session, and goes on with the former one.
+            match number % 7 {
+                0 => former = machine.session.take(),
+                3 if former.is_some() => machine.session = former.take(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until more was asked.
+    fn go_on(&self) {
+        let from = self.asked.load(Ordering::SeqCst);
+        until(|| (self.asked.load(Ordering::SeqCst) >= from + 100).then_some(()));
+    }
+}
+
+/// `STEAD_DOSE=10` has ten times as many machines poll while keys are replaced.
+#[test]
+fn keys_are_replaced_and_no_machine_that_polls_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(folder.path());
+    let ann = operator(&place, "ann", "operator");
+    let mut site = Site::start(folder.path(), &place);
+    let names: Vec<String> = (0..times("STEAD_FLEET_POLLING", 10)).map(|number| format!("m{number}")).collect();
+    let machines = joined(&site, &ann, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let state = Folder::create(&folder.path().join("state")).unwrap();
+    let other = Folder::create(&folder.path().join("other")).unwrap();
+    let TlsFiles { certificate, key } = tls::own(&other, &["localhost".to_owned()]).unwrap();
+    let [certificate, key] = [certificate, key].map(|file| std::fs::read(file).unwrap());
+    // Machines trust both before one takes the place of the other.
+    site.agent = site::trusting(&[&state.read("tls.pem").unwrap().unwrap(), &certificate]);
+    let sessions = || {
+        let epochs = place.open().unwrap().sessions(String::new).unwrap();
+        epochs.into_iter().map(|epoch| epoch.secret.expose().clone()).collect::<Vec<_>>()
+    };
+    let first = sessions();
+    let polling = Polling::default();
+    std::thread::scope(|scope| {
+        for machine in machines {
+            scope.spawn(|| polling.poll(&site, machine));
+        }
+        polling.go_on();
+        place.open().unwrap().rotate_sessions(|| "second".to_owned(), 3_000).unwrap();
+        // The first is accepted while the second is read, and while it is used.
+        let began = Instant::now();
+        until(|| (began.elapsed() > Duration::from_secs(6)).then_some(()));
+        polling.go_on();
+        state.replace("tls.key", &key).unwrap();
+        state.replace("tls.pem", &certificate).unwrap();
+        let (renewed, url) = (site::agent(&certificate), format!("{}/v1/status", site.url));
+        let headers = [("authorization", format!("Bearer {ann}"))];
+        let asked = || site::try_ask(&renewed, &url, "GET", &headers, b"").ok();
+        until(|| asked().filter(|answer| answer.status == 200));
+        polling.go_on();
+        polling.is_over.store(true, Ordering::SeqCst);
+    });
+    let [asked, refused] = [polling.asked, polling.refused].map(AtomicU64::into_inner);
+    println!("{asked} requests while keys were replaced: {refused} refused");
+    assert_eq!(refused, 0);
+    assert_eq!(sessions(), [first[0].clone(), "second".to_owned()]);
+}
+
+fn run(words: &[&str], folders: &[&Path]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders).output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[test]
+fn a_copy_is_made_while_it_runs_and_takes_no_machine_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let place = file(&state);
+    Folder::create(&state).unwrap().open("fleet.db").unwrap();
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let mut machines = joined(&site, &ann, &["m1"]);
+    let mut operators = Operators::new();
+    Operators::store(&site, &ann, &bundle("b"));
+    Operators::publish(&site, &ann, "root", &operators.root.to_text());
+    let members: Vec<_> = machines.iter().map(|machine| (&machine.name, &machine.key.public, "x")).collect();
+    Operators::publish(&site, &ann, "roster", &operators.roster(&members));
+    let release = operators.release("all", "all", &bundle("b"));
+    assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
+    let epoch = until(|| {
+        let answer = machines[0].desired(&site, 0, None, 5);
+        (answer.status == 200).then(|| answer.header("stead-epoch").unwrap().to_owned())
+    });
+    // While reports come.
+    let (copy, end) = (folder.path().join("copy"), AtomicBool::new(false));
+    let mut acknowledged = 0;
+    std::thread::scope(|scope| {
+        let (copy, state, end) = (&copy, &state, &end);
+        let made = scope.spawn(move || {
+            let made = run(&["backup", "--folder"], &[state, copy]);
+            end.store(true, Ordering::SeqCst);
+            made
+        });
+        while !end.load(Ordering::SeqCst) || acknowledged < 5 {
+            acknowledged += 1;
+            assert_eq!(machines[0].report(&site, acknowledged..acknowledged + 1).json()["new"], 1);
+        }
+        assert_eq!(made.join().unwrap(), (true, String::new()));
+    });
+    let (is_good, said) = run(&["backup", "--folder"], &[&state, &copy]);
+    assert!(!is_good && said.contains("has a store already"), "{said}");
+    // What happens behind the copy is not in it.
+    let release = operators.release("all", "all", &bundle("b"));
+    assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
+    until(|| (machines[0].desired(&site, 1, None, 5).json()["number"] == 2).then_some(()));
+    let last = acknowledged + 1;
+    assert_eq!(machines[0].report(&site, last..last + 1).json()["new"], 1);
+    drop(site);
+    for name in ["fleet.db", "tls.pem", "tls.key"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(copy.join(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let site = Site::start(folder.path(), &file(&copy));
+    let said = json!({ "applied": { "channel": "all", "number": 2 } }).to_string();
+    machines[0].session = None;
+    let answer = machines[0].ask(&site, "GET", "/v1/desired?after=2", &said, b"");
+    assert_eq!(answer.status, 304, "it is not given the first release again");
+    assert_ne!(answer.header("stead-epoch"), Some(&*epoch), "it sends its reports again");
+    let again = machines[0].report(&site, 1..last + 1).json();
+    assert!(again["new"].as_u64().unwrap() >= 1 && again["forked"] == json!([]), "{again}");
+    assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200, "operators publish again");
+    let number = until(|| {
+        let answer = machines[0].ask(&site, "GET", "/v1/desired?after=2", &said, b"");
+        (answer.status == 200).then(|| answer.json()["number"].clone())
+    });
+    assert_eq!(number, 2);
+}
+
+#[test]
+fn acts_and_refusals_are_logged_and_nothing_secret_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let (_, ann) = run(&["operator", "ann", "--role", "operator", "--folder"], &[&state]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+    command.args(["run", "--log-format", "json", "--listen", "127.0.0.1:0", "--folder"]).arg(&state);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let port = first.split("listening on 127.0.0.1:").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let agent = site::agent(&std::fs::read(state.join("tls.pem")).unwrap());
+    let ask = |method: &str, path: &str, token: &str, body: &[u8]| {
+        let headers = [("authorization", format!("Bearer {}", token.trim()))];
+        site::try_ask(&agent, &format!("https://localhost:{port}{path}"), method, &headers, body).unwrap()
+    };
+    let wanted = serde_json::to_vec(&TokenRequest { uses: 1, seconds: 60, labels: [].into() }).unwrap();
+    let secret = ask("POST", "/v1/tokens", &ann, &wanted).json()["token"].as_str().unwrap().to_owned();
+    let hold = serde_json::to_vec(&HoldRequest { seconds: 1, why: "x".to_owned() }).unwrap();
+    assert_eq!(ask("POST", "/v1/machines/nobody/hold", &ann, &hold).status, 404);
+    assert_eq!(ask("GET", "/v1/machines", "stolen-token", b"").status, 401);
+    assert_eq!(ask("POST", "/v1/statements/root", &ann, b"x").status, 403);
+    (0..30).for_each(|_| assert_eq!(ask("GET", "/v1/machines", "stolen-token", b"").status, 401));
+    let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(status.success());
+    let log: Vec<String> = lines.collect();
+    child.wait().unwrap();
+    let parsed: Vec<Value> =
+        log.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let has = |members: Value| {
+        let members = members.as_object().unwrap();
+        parsed.iter().any(|line| members.iter().all(|(name, value)| line.get(name) == Some(value)))
+    };
+    assert!(has(json!({ "message": "act", "by": "ann", "level": "INFO" })), "{log:#?}");
+    assert!(
+        has(
+            json!({ "message": "refused", "status": 404, "path": "/v1/machines/*/hold", "why": "there is no such machine" })
+        ),
+        "{log:#?}"
+    );
+    assert!(has(json!({ "message": "refused", "status": 401, "who": "-" })), "{log:#?}");
+    assert!(has(json!({ "message": "refused", "status": 403, "method": "POST" })), "{log:#?}");
+    for text in [secret.as_str(), ann.trim(), "stolen-token"] {
+        assert!(!log.iter().any(|line| line.contains(text)), "{text}: {log:#?}");
+    }
+}
