@@ -1,4 +1,5 @@
-//! Links between the texts of the repository: what they lead to exists, headings included, and the book has every page.
+//! Links between the texts of the repository: what they lead to exists, headings included, and so do tests that pages have
+//! readers run; the book has every page.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +21,37 @@ pub(crate) struct Link<'t> {
     pub(crate) target: &'t str,
 }
 
-/// Links that lead nowhere, and pages that are not in the book.
+/// Links that lead nowhere, tests that are not there, and pages that are not in the book.
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let pages = repository.files.iter().filter(|(path, _)| has_extension(path, "md"));
-    let mut findings: Vec<Finding> = pages.flat_map(|(path, text)| broken(repository, path, text)).collect();
+    let of_page = |(path, text): (&String, &String)| {
+        broken(repository, path, text).into_iter().chain(lost_tests(repository, path, text))
+    };
+    let mut findings: Vec<Finding> = pages.flat_map(of_page).collect();
     findings.extend(absent(repository));
+    findings
+}
+
+/// The commands of a page that run tests of which there is no file.
+fn lost_tests(repository: &Repository, page: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split(|mark: char| mark.is_whitespace() || mark == '`').collect();
+        let named = words.windows(4).filter_map(|words| match words {
+            ["-p", package, "--test", name] => Some((package, name)),
+            _ => None,
+        });
+        for (package, name) in named {
+            let file = format!("crates/{package}/tests/{name}");
+            if !exists(repository, &format!("{file}.rs")) && !exists(repository, &format!("{file}/main.rs")) {
+                findings.push(Finding::at(
+                    page,
+                    at + 1,
+                    format!("runs a test of '{package}' that is not there: '{name}'"),
+                ));
+            }
+        }
+    }
     findings
 }
 
@@ -152,6 +179,18 @@ mod tests {
         let good =
             [("docs/SUMMARY.md", "[A](a.md) [B](b.md)"), ("docs/a.md", page), ("docs/b.md", other), ("x/y.rs", "")];
         assert_eq!(messages(&good), [""; 0]);
+    }
+
+    #[test]
+    fn a_test_that_readers_run_is_there() {
+        let page = "`cargo test -p a --test one -- x`\n$ cargo test -p a --test two\ncargo test -p b --test one\n";
+        let files = [
+            ("docs/SUMMARY.md", "[A](a.md)"),
+            ("docs/a.md", page),
+            ("crates/a/tests/one.rs", ""),
+            ("crates/a/tests/two/main.rs", ""),
+        ];
+        assert_eq!(messages(&files), ["docs/a.md:3: runs a test of 'b' that is not there: 'one'"]);
     }
 
     #[test]
