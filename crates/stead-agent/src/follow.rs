@@ -3,6 +3,7 @@
 
 mod folder;
 mod git;
+mod grown;
 mod web;
 
 use std::fmt;
@@ -20,6 +21,8 @@ use folder::FolderFiles;
 use git::GitFiles;
 use web::WebFiles;
 
+pub(crate) use grown::grown;
+
 /// Where the releases are that a machine follows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -28,6 +31,8 @@ pub enum SourceAddress {
     Folder(PathBuf),
     /// A folder of a web server, by its address: `https://HOST/PATH/`, or of HTTP if the server is this machine.
     Web(Url),
+    /// A controller, by its address: `fleet+https://HOST`, or of HTTP if it, or the proxy before it, is this machine.
+    Controller(Url),
     /// A Git repository, by its address, and a branch or a tag of it: `git+https://HOST/PATH#REFERENCE`, and the same with `ssh`
     /// and `file`.
     Git {
@@ -43,7 +48,7 @@ pub enum SourceAddress {
 pub enum BadAddress {
     /// It is neither of the known forms.
     #[error(
-        "a source is the absolute path of a folder, or 'https://', or 'git+https://', 'git+ssh://' or 'git+file://' with '#' and a branch or a tag"
+        "a source is the absolute path of a folder, or 'https://', or 'git+https://', 'git+ssh://' or 'git+file://' with '#' and a branch or a tag; a controller is 'https://HOST'"
     )]
     Form,
     /// It has a password, which would be shown with it.
@@ -58,15 +63,21 @@ impl TryFrom<String> for SourceAddress {
         if let Some(git) = text.strip_prefix("git+") {
             return repository(git);
         }
+        if let Some(controller) = text.strip_prefix(CONTROLLER) {
+            return website(controller).map(Self::Controller);
+        }
         if text.starts_with("http") {
-            return website(&text);
+            return website(&text).map(Self::Web);
         }
         if Path::new(&text).is_absolute() { Ok(Self::Folder(text.into())) } else { Err(BadAddress::Form) }
     }
 }
 
+/// What the address of a controller begins with.
+pub(crate) const CONTROLLER: &str = "fleet+";
+
 /// A folder of a web server by its address.
-fn website(text: &str) -> Result<SourceAddress, BadAddress> {
+fn website(text: &str) -> Result<Url, BadAddress> {
     let mut url = Url::parse(text).map_err(|_| BadAddress::Form)?;
     if url.password().is_some() || !url.username().is_empty() {
         return Err(BadAddress::Password);
@@ -78,7 +89,7 @@ fn website(text: &str) -> Result<SourceAddress, BadAddress> {
     if !url.path().ends_with('/') {
         url.set_path(&format!("{}/", url.path()));
     }
-    Ok(SourceAddress::Web(url))
+    Ok(url)
 }
 
 /// A repository by its address and a reference.
@@ -109,22 +120,25 @@ impl fmt::Display for SourceAddress {
         match self {
             Self::Folder(path) => path.display().fmt(f),
             Self::Web(url) => url.fmt(f),
+            Self::Controller(url) => write!(f, "{CONTROLLER}{url}"),
             Self::Git { address, reference } => write!(f, "git+{address}#{reference}"),
         }
     }
 }
 
 impl SourceAddress {
-    /// What reads the files there. It may keep in `place`, a folder of its own, what it fetched; `cancel` ends it early.
-    pub fn reader(&self, place: &Path, cancel: &Cancel) -> Box<dyn Fetch> {
-        match self {
+    /// What reads the files there; `None` for a controller, of which the service has the connection. It may keep in `place`, a folder
+    /// of its own, what it fetched; `cancel` ends it early.
+    pub fn reader(&self, place: &Path, cancel: &Cancel) -> Option<Box<dyn Fetch>> {
+        Some(match self {
+            Self::Controller(_) => return None,
             Self::Folder(path) => Box::new(FolderFiles::new(path.clone())),
             Self::Web(base) => Box::new(WebFiles::new(base.clone(), place.join("web"), cancel.clone())),
             Self::Git { address, reference } => {
                 let (address, reference) = (address.clone(), reference.clone());
                 Box::new(GitFiles::new(address, reference, place.join("git"), cancel.clone()))
             }
-        }
+        })
     }
 }
 
@@ -139,6 +153,16 @@ pub trait Fetch: Send {
     /// When the source cannot be asked.
     fn begin(&mut self) -> Result<(), FetchError> {
         Ok(())
+    }
+
+    /// Returns whether there is anything to look at yet.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Ends a look, which came to its end or did not.
+    fn ended(&mut self, is_done: bool) {
+        let _ = is_done;
     }
 
     /// The content of a file; `None` if the source does not have it.
@@ -168,7 +192,7 @@ impl FetchError {
 pub(crate) const LARGEST_BUNDLE: u64 = MOST_BYTES * 2;
 
 /// How long a file may be, in bytes.
-fn longest(file: &SourceFile) -> u64 {
+pub(crate) fn longest(file: &SourceFile) -> u64 {
     match file {
         SourceFile::Blob(_) => LARGEST_BUNDLE,
         SourceFile::Envelope(..) => LONGEST_ENVELOPE as u64,

@@ -46,8 +46,8 @@ pub use sink::{EndedJob, Sink};
 pub use source::{Folder, Newer, Source, UnusableFolder};
 pub use state::{
     AgentState, BootId, Crashes, DamageNote, Debts, Ended, Followed, Following, Generation, HoldReason, Interrupted,
-    Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts,
-    Settled, Spread, Stage, StagedRelease, Submission, Trouble, TroubleKind, Work,
+    Job, JobKind, JobOutcome, JobResult, Joining, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue,
+    Restarts, Settled, Spread, Stage, StagedRelease, Submission, Trouble, TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

@@ -159,6 +159,14 @@ impl Reports {
         self.read(|reports| reports.range(number..)?.take(limit).map(|entry| Ok(owned(&entry?))).collect())
     }
 
+    /// The number of the newest report; 0 if there is none.
+    pub fn newest(&self) -> Result<u64, ReportsError> {
+        self.with(|database| match existing(database.begin_read()?.open_table(REPORTS))? {
+            Some(reports) => Ok(reports.last()?.map_or(0, |(number, _)| number.value())),
+            None => Ok(0),
+        })
+    }
+
     fn read(
         &self,
         select: impl FnOnce(&ReadOnlyTable<u64, Value>) -> Result<Vec<Read>, Error>,

@@ -4,6 +4,8 @@
 //! until it is. No lock is held while a job runs, so that status is answered meanwhile.
 
 mod answers;
+mod controller;
+mod controller_files;
 mod deliveries;
 mod difference;
 mod feed;

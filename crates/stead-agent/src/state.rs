@@ -24,7 +24,7 @@ use stead_core::identity::DocumentIdentity;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 pub use debts::{Debts, Settled};
-pub use following::{Followed, Following, StagedRelease};
+pub use following::{Followed, Following, Joining, StagedRelease};
 pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 

@@ -14,13 +14,36 @@ pub struct Condition {
     /// `converged`, `drifted`, `failing` or `held`, as its status says.
     pub health: String,
     /// The release that it has.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "applied", with = "applied", skip_serializing_if = "Option::is_none")]
     pub release: Option<(Name, u64)>,
     /// The code of what it refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuses: Option<String>,
     /// The number of its last report.
     pub report: u64,
+}
+
+/// A release as it is said: `{"channel": "web", "number": 3}`.
+mod applied {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Name;
+
+    #[derive(Serialize, Deserialize)]
+    struct Applied {
+        channel: Name,
+        number: u64,
+    }
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(release: &Option<(Name, u64)>, to: S) -> Result<S::Ok, S::Error> {
+        let applied = |(channel, number): &(Name, u64)| Applied { channel: channel.clone(), number: *number };
+        release.as_ref().map(applied).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Name, u64)>, D::Error> {
+        Ok(Option::<Applied>::deserialize(from)?.map(|applied| (applied.channel, applied.number)))
+    }
 }
 
 /// What a machine says with a request: its condition, and the time by its clock in milliseconds.

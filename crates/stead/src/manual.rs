@@ -18,6 +18,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "The folder of what is kept between runs: what handlers are owed, recorded runs in runs, state of the agent, and \
          locks. Runs with different folders do not wait for each other.",
     ),
+    ("STEAD_JOIN_TOKEN", "The token with which 'agent join' joins a controller, where --token-file names none."),
     ("STEAD_COMPAT", "What config prints when something failed, as with --compat: results or strict."),
     ("STEAD_COMPLETE", "Set by the scripts of 'stead completer' when they ask for completions."),
     ("DSC_RESOURCE_PATH", "Directories searched for resource manifests, instead of those in PATH."),

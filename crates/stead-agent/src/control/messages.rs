@@ -8,7 +8,9 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use crate::state::{Followed, Stage};
+use stead_core::value::Sensitive;
+
+use crate::state::{Followed, Joining, Stage};
 use crate::store::Delivered;
 
 /// A question to an agent. Its type tells the form of the answer, on both sides.
@@ -217,6 +219,34 @@ pub struct Follow {
     pub root: String,
     /// The name of this machine in the roster.
     pub machine: String,
+    /// How it joins, where the source is a controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joining: Option<Join>,
+}
+
+/// The part of [`Follow`] that a controller takes.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct Join {
+    /// What is not secret of it.
+    #[serde(flatten)]
+    pub joining: Joining,
+    /// The token, if the machine was given one.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "token")]
+    pub token: Option<Sensitive<String>>,
+}
+
+/// A token on its way to the agent, whose socket answers its user alone.
+mod token {
+    use super::{Deserialize, Deserializer, Sensitive, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(token: &Option<Sensitive<String>>, to: S) -> Result<S::Ok, S::Error> {
+        token.as_ref().map(Sensitive::expose).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Sensitive<String>>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Sensitive::new))
+    }
 }
 
 /// Follow no source of releases any more.

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use stead_core::bundle::{Bundle, Reach};
-use stead_engine::error_chain;
 use stead_release::{Digest, SourceFile};
 use stead_resources::transfer::{self, TransferProblem, TransferRequest, TransferStart, Validators, Vouched};
 use stead_system::Cancel;
-use stead_system::folder::{Folder, FolderError};
-use stead_system::fs::reason;
+use stead_system::folder::Folder;
 use url::Url;
 
+use super::grown::{content, grown, unusable};
 use super::{Fetch, FetchError, longest};
 
 /// How long a statement may take, and a bundle.
@@ -119,42 +116,8 @@ impl WebFiles {
     }
 
     fn bundle(&self, file: &SourceFile, name: &Digest) -> Result<Option<Vec<u8>>, FetchError> {
-        let folder = Folder::create(&self.place).map_err(|error| unusable(&error))?;
-        for other in folder.names().map_err(|error| unusable(&error))? {
-            if other.to_str() != Some(name.as_str()) {
-                folder.remove_unflushed(&other).map_err(|error| unusable(&error))?;
-            }
-        }
-        let mut to = folder.open(name.as_str()).map_err(|error| unusable(&error))?;
-        let is_it = |bytes: &[u8]| Bundle::decode(bytes, Reach::Machine, Some(name.as_str())).is_ok();
-        let had = content(&mut to)?;
-        if is_it(&had) {
-            return Ok(Some(had));
-        }
-        if matches!(self.fetch(file, TransferStart::Part, &to)?, Answer::Absent) {
-            return Ok(None);
-        }
-        let bytes = content(&mut to)?;
-        if had.is_empty() || is_it(&bytes) {
-            return Ok(Some(bytes));
-        }
-        // What was there may not have been the beginning of it.
-        match self.fetch(file, TransferStart::Anew, &to)? {
-            Answer::Absent => Ok(None),
-            _ => content(&mut to).map(Some),
-        }
+        grown(&self.place, name, |start, to| Ok(!matches!(self.fetch(file, start, to)?, Answer::Absent)))
     }
-}
-
-fn unusable(error: &FolderError) -> FetchError {
-    FetchError::new(error_chain(error))
-}
-
-/// All of a file.
-fn content(file: &mut File) -> Result<Vec<u8>, FetchError> {
-    let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes));
-    read.map(|_| bytes).map_err(|error| FetchError::new(reason(&error)))
 }
 
 impl Fetch for WebFiles {

@@ -1,6 +1,7 @@
 //! Deliveries: what sources have is validated and staged. One of them is followed.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +13,7 @@ use stead_engine::{Prepared, Session, SessionOptions, error_chain};
 use stead_release::Name;
 use stead_system::Cancel;
 
+use super::controller::Controller;
 use super::{Agent, Inner};
 use crate::control::{Offline, Refused, ReleaseStatus, SourceStatus, Staged, Submit};
 use crate::job::{SuspendReason, modes_of};
@@ -93,12 +95,17 @@ pub(super) struct LastLook {
     pub(super) view: ReleaseView,
     /// Ends a look that is under way.
     pub(super) reading: Cancel,
+    /// The controller, where one is followed.
+    pub(super) controller: Option<Arc<Controller>>,
 }
 
 impl LastLook {
     /// Something else is followed from here on: nobody waits for the source before it, and nothing of it is shown.
     pub(super) fn leave(&mut self) {
         self.reading.cancel();
+        if let Some(controller) = &self.controller {
+            controller.end();
+        }
         *self = Self::default();
     }
 }
@@ -125,6 +132,7 @@ impl ReleaseView {
             staged: staged.clone(),
             frozen: following.is_frozen(Timestamp::now()),
             offline: self.offline.clone(),
+            controller: None,
             waiting_for: self.waiting.clone(),
         }
     }
@@ -183,13 +191,19 @@ impl Agent {
         let folder = inner.state.settings.source_folder.as_ref().map(|folder| folder.display().to_string());
         let releases = following.map(|following| following.followed.source.to_string());
         let place = releases.or(self.source.as_ref().map(ToString::to_string)).or(folder)?;
-        let failure = inner.following.failure.clone();
+        let controller = inner.following.controller.as_ref().map(|controller| controller.status());
+        let (controller, away, refused) =
+            controller.map_or((None, None, None), |(seen, away, refused)| (Some(seen), away, refused));
+        let failure = refused.or(inner.following.failure.clone());
         let code = failure.as_ref().and_then(|failure| failure.code.map(str::to_owned));
         let (failure, findings) = match failure.map(|failure| failure.refused) {
             Some(Refused { message, findings }) => (Some(message), findings),
             None => (None, String::new()),
         };
-        let releases = following.map(|following| inner.following.view.status(following));
+        let releases = following.map(|following| {
+            let status = inner.following.view.status(following);
+            ReleaseStatus { controller, offline: away.or(status.offline.clone()), ..status }
+        });
         Some(SourceStatus { place, taken: inner.state.taken.clone(), failure, code, findings, releases })
     }
 

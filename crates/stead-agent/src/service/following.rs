@@ -1,7 +1,7 @@
 //! Asking what is followed: a source of releases, one that was given to the agent, or the folder that the settings name.
 
 use std::path::PathBuf;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ const NOTHING_FOLLOWED: Duration = Duration::from_hours(24);
 
 impl Agent {
     /// Asks the source that is followed, from time to time, until the agent is to end.
-    pub(super) fn follow(&self) {
+    pub(super) fn follow(self: &Arc<Self>) {
         let mut reader = Reader::default();
         let mut inner = self.lock();
         while !inner.stopping {

@@ -3,6 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,11 +21,13 @@ use stead_release::{
 use stead_system::Cancel;
 use stead_system::fs::User;
 
+use super::controller::{self, Controller};
+use super::controller_files::ControllerFiles;
 use super::deliveries::{Origin, SHORTEST_PAUSE, SourceFailure, Terms, Valid};
 use super::jobs::random_part;
 use super::{Agent, Inner};
 use crate::control::{
-    Follow, Offline, Refused, ReleaseStatus, SignReports, SignedReport, SignedReports, SourceStatus, Unfollow,
+    Follow, Join, Offline, Refused, ReleaseStatus, SignReports, SignedReport, SignedReports, SourceStatus, Unfollow,
     Unfollowed,
 };
 use crate::follow::{Fetch, FetchError, SourceAddress};
@@ -43,10 +46,18 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 /// The folder for what readers keep.
 const PLACE: &str = "following";
 
+/// What reads a source.
+struct Reading {
+    source: SourceAddress,
+    cancel: Cancel,
+    fetch: Box<dyn Fetch>,
+    controller: Option<Arc<Controller>>,
+}
+
 /// What reads the source that is followed, and how it went.
 #[derive(Default)]
 pub(super) struct Reader {
-    of: Option<(SourceAddress, Cancel, Box<dyn Fetch>)>,
+    of: Option<Reading>,
     /// How often in a row it could not be asked.
     failures: u32,
 }
@@ -90,33 +101,54 @@ fn refused(file: &SourceFile, refusal: &ReleaseRefusal) -> Trouble {
 impl Reader {
     /// True if something else was followed meanwhile.
     fn is_left(&self) -> bool {
-        self.of.as_ref().is_some_and(|(_, reading, _)| reading.is_cancelled())
+        self.of.as_ref().is_some_and(|reading| reading.cancel.is_cancelled())
     }
 
     /// What reads the source of what is followed, as long as that is so; `None` if it is not so any more.
-    fn of(&mut self, followed: &Followed, agent: &Agent) -> Option<&mut dyn Fetch> {
+    fn of(&mut self, followed: &Followed, agent: &Arc<Agent>) -> Result<Option<&mut dyn Fetch>, Refused> {
         let source = &followed.source;
-        let known = self.of.take().filter(|(known, reading, _)| known == source && !reading.is_cancelled());
-        let known = known.unwrap_or_else(|| {
+        let known = self.of.take().filter(|known| known.source == *source && !known.cancel.is_cancelled());
+        let known = if let Some(known) = known {
+            known
+        } else {
             self.failures = 0;
-            let reading = Cancel::default();
-            let fetch = source.reader(&agent.directory.join(PLACE), &reading.or(&agent.inspections));
-            (source.clone(), reading, fetch)
-        });
+            Reading::begin(followed, agent)?
+        };
         let mut inner = agent.lock();
-        let (_, reading, fetch) = self.of.insert(known);
-        inner.following.reading = reading.clone();
-        inner.state.follows(followed).then_some(&mut **fetch)
+        let known = self.of.insert(known);
+        inner.following.reading = known.cancel.clone();
+        inner.following.controller.clone_from(&known.controller);
+        let is_followed = inner.state.follows(followed);
+        if !is_followed {
+            inner.following.leave();
+        }
+        Ok(is_followed.then_some(&mut *known.fetch))
+    }
+}
+
+impl Reading {
+    fn begin(followed: &Followed, agent: &Arc<Agent>) -> Result<Self, Refused> {
+        let (source, cancel, place) = (&followed.source, Cancel::default(), agent.directory.join(PLACE));
+        let (fetch, controller) = if let Some(fetch) = source.reader(&place, &cancel.or(&agent.inspections)) {
+            (fetch, None)
+        } else {
+            let controller = Controller::start(agent, followed)?;
+            let files = ControllerFiles::new(Arc::clone(agent), Arc::clone(&controller), place.join("controller"));
+            (Box::new(files) as Box<dyn Fetch>, Some(controller))
+        };
+        Ok(Self { source: source.clone(), cancel, fetch, controller })
     }
 }
 
 impl Agent {
     /// Begins to follow a source of releases.
     pub(super) fn follow_source(&self, question: Follow) -> Result<Followed, Refused> {
-        let Follow { source, root, machine } = question;
+        let Follow { source, root, machine, joining } = question;
         let source = SourceAddress::try_from(source).map_err(|error| Refused::new(error.to_string()))?;
         let root = root.parse::<Digest>().map_err(|error| Refused::new(error.to_string()))?;
-        let followed = Followed { source, root, machine };
+        let is_controller = matches!(source, SourceAddress::Controller(_));
+        let Join { joining, token } = joining.unwrap_or_default();
+        let followed = Followed { source, root, machine, joining: is_controller.then_some(joining) };
         let mut inner = self.lock();
         if self.source.is_some() {
             return Err(Refused::new("this agent follows what the program gives it that it is part of"));
@@ -124,6 +156,11 @@ impl Agent {
         if inner.state.settings.source_folder.is_some() {
             let message = "the setting SourceFolder names a folder that is followed; empty it first";
             return Err(Refused::new(message));
+        }
+        if is_controller {
+            // It is asked anew, with what was given this time.
+            inner.following.leave();
+            controller::prepare(self, &followed, token.as_ref())?;
         }
         self.changed(&mut inner, |state| {
             state.follow(followed.clone());
@@ -154,10 +191,23 @@ impl Agent {
     }
 
     /// Looks at a source of releases, and notes how that went. Returns how long it is not asked again.
-    pub(super) fn look_at_releases(&self, following: &Following, reader: &mut Reader, every: Duration) -> Duration {
+    pub(super) fn look_at_releases(
+        self: &Arc<Self>,
+        following: &Following,
+        reader: &mut Reader,
+        every: Duration,
+    ) -> Duration {
         let mut fleet = None;
-        let Some(fetch) = reader.of(&following.followed, self) else { return Duration::ZERO };
-        let looked = self.look(following, fetch, &mut fleet);
+        let looked = match reader.of(&following.followed, self) {
+            Ok(None) => return Duration::ZERO,
+            Ok(Some(fetch)) if !fetch.is_ready() => return every,
+            Ok(Some(fetch)) => {
+                let looked = self.look(following, fetch, &mut fleet);
+                fetch.ended(looked.is_ok());
+                looked
+            }
+            Err(refused) => Err(refused.into()),
+        };
         let mut inner = self.lock();
         if !inner.state.follows(&following.followed) || reader.is_left() {
             return Duration::ZERO;
@@ -172,7 +222,9 @@ impl Agent {
         }
         self.note_waiting(&mut inner, &following.followed, waiting);
         let until = offline.as_ref().and_then(|error| error.until);
-        reader.failures = offline.as_ref().map_or(0, |_| reader.failures.saturating_add(1));
+        // A controller is asked by its own rules.
+        let is_failure = offline.is_some() && inner.following.controller.is_none();
+        reader.failures = if is_failure { reader.failures.saturating_add(1) } else { 0 };
         self.note_offline(&mut inner, &following.followed, offline.map(|error| error.reason), now);
         self.note_failure(&mut inner, &following.followed.source.to_string(), failure);
         inner.following.view.fleet = fleet.or(inner.following.view.fleet.take());
@@ -239,7 +291,7 @@ impl Agent {
     }
 
     /// The keys of this machine, which are made the first time.
-    fn own_keys(&self) -> Result<MachineKeys, Refused> {
+    pub(super) fn own_keys(&self) -> Result<MachineKeys, Refused> {
         let own = OwnKeys::open(&self.directory, KeysWanted::Present);
         let OwnKeys { keys, origin } = own.map_err(|error| Refused::new(error_chain(&error)))?;
         if origin != KeysOrigin::Kept {
@@ -314,7 +366,7 @@ fn not_secret(document: &str, sealed: &SealedParameters) -> Option<String> {
 }
 
 /// A report as it is signed; `None` if its job followed no fleet.
-fn machine_report(stored: Stored) -> Option<MachineReport> {
+pub(super) fn machine_report(stored: Stored) -> Option<MachineReport> {
     let Stored { number, at, report, .. } = stored;
     let source: SourceStatus = serde_json::from_value(report.get("source")?.clone()).ok()?;
     let ReleaseStatus { root, machine, staged, .. } = source.releases?;

@@ -1,5 +1,7 @@
 //! The fleet whose releases are followed, in the record.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_release::{Digest, FleetMemory, Name};
@@ -32,6 +34,20 @@ pub struct Followed {
     pub root: Digest,
     /// The name of this machine in the roster.
     pub machine: String,
+    /// How it joins, where the source is a controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joining: Option<Joining>,
+}
+
+/// How a machine joins a controller.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Joining {
+    /// The labels that it asks for.
+    pub labels: BTreeMap<String, String>,
+    /// The certificates that are trusted besides those of the system, in PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<String>,
 }
 
 /// A release that was staged.

@@ -41,8 +41,15 @@ impl Said {
                 () => MachineState::Converged,
             }
         });
+        let health = match said.get("health").and_then(Value::as_str) {
+            Some("failing") => Some(MachineState::Failed),
+            Some("drifted") => Some(MachineState::Drifted),
+            Some("held") => Some(MachineState::Pending),
+            Some("converged") => Some(MachineState::Converged),
+            _ => None,
+        };
         let interval = said.get("interval").and_then(Value::as_u64).map(|seconds| seconds.saturating_mul(1000));
-        Self { applied, state, interval }
+        Self { applied, state: state.or(health), interval }
     }
 
     /// How long it is after a machine was heard until it is silent, in milliseconds: two intervals and ten seconds.
@@ -53,6 +60,8 @@ impl Said {
 
 #[cfg(test)]
 mod tests {
+    use stead_protocol::Condition;
+
     use super::*;
 
     #[test]
@@ -61,6 +70,17 @@ mod tests {
             Said::read(r#"{"applied":{"channel":"web","number":3},"counts":{"drifted":1},"interval":30,"new":[]}"#);
         assert_eq!(said.applied, Some((Some("web".to_owned()), 3)));
         assert_eq!((said.state, said.patience()), (Some(MachineState::Drifted), 70_000));
+        let condition = Condition {
+            health: "failing".into(),
+            release: "web".parse().ok().map(|web| (web, 3)),
+            ..Condition::default()
+        };
+        let said = Said::read(&serde_json::to_string(&condition).unwrap());
+        assert_eq!(
+            (said.applied, said.state),
+            (Some((Some("web".to_owned()), 3)), Some(MachineState::Failed)),
+            "as agents say it"
+        );
         assert_eq!(Said::read(r#"{"applied":7}"#).applied, Some((None, 7)));
         for odd in ["", "7", "{\"applied\":\"web\",\"counts\":3,\"interval\":-1}", "[]"] {
             assert_eq!(Said::read(odd), Said::default(), "{odd}");

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use stead_agent::control::{
-    Acknowledge, AgentStatus, Answered, Ask, ChangeSettings, Check, Compare, Follow, Get, Goal, Inspected, ListReports,
-    LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
-    Staged, Stop, Submit, Unfollow, UseExisting, Wait, Waited,
+    Acknowledge, AgentStatus, Answered, Ask, ChangeSettings, Check, Compare, Follow, Get, Goal, Inspected, Join,
+    ListReports, LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore,
+    SettingsNow, Staged, Stop, Submit, Unfollow, UseExisting, Wait, Waited,
 };
-use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, Sink, call};
+use stead_agent::{BOOT_ID, CallError, Delivered, Health, Joining, Options, STOP_GRACE, Sink, call};
 use stead_core::bundle::{Bundle, Reach};
-use stead_core::value::Value;
+use stead_core::value::{Sensitive, Value};
 use stead_core::visible::visible_but;
 use stead_engine::{Bundled, Session, error_chain};
 use stead_host::facts::MachineIdentity;
@@ -33,8 +33,11 @@ use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
+use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, JoinRequest, Patience};
 use crate::terminal::{Output, complain, complain_text, data_as, flush, print, print_coloured, show_findings};
+
+/// The variable with the token of a machine that joins.
+const JOIN_TOKEN: &str = "STEAD_JOIN_TOKEN";
 
 /// Runs an agent, or asks one.
 pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
@@ -61,6 +64,7 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
             })
         }
         AgentTask::Follow { source, root, name } => client.follow(&source, &root, name),
+        AgentTask::Join(join) => client.join(join),
         AgentTask::WaitForRest(patience) => client.wait_for(&Goal::Rest, patience),
         AgentTask::WaitForJob(patience) => client.wait_for_job(patience),
         AgentTask::LoadSettings(file) => client.load(&file),
@@ -189,16 +193,49 @@ impl Client {
         })
     }
 
-    fn follow(&self, source: &Path, root: &Digest, name: Option<MachineName>) -> Exit {
+    /// The name of this machine in the roster; the name of the host, if none is given.
+    fn machine(name: Option<MachineName>) -> Result<String, Exit> {
         let host = || MachineIdentity::of(&SystemRoot::running()).name;
-        let Some(machine) = name.map(|name| name.as_str().to_owned()).or_else(host) else {
+        name.map(|name| name.as_str().to_owned()).or_else(host).ok_or_else(|| {
             complain("error: this machine has no host name; '--name NAME' says which machine of the roster it is");
-            return Exit::Unusable;
+            Exit::Unusable
+        })
+    }
+
+    fn join(&self, join: JoinRequest) -> Exit {
+        let JoinRequest { url, root, name, labels, token, certificates } = join;
+        let read = |file: &Path| {
+            input::read(file).map_err(|error| {
+                complain(&format!("error: {error}"));
+                Exit::Unusable
+            })
+        };
+        let asked = || {
+            let token = match &token {
+                Some(file) => Some(read(file)?.text.trim().to_owned()),
+                None => std::env::var(JOIN_TOKEN).ok().filter(|token| !token.is_empty()),
+            };
+            let certificates = certificates.as_deref().map(read).transpose()?.map(|text| text.text);
+            let joining = Joining { labels: labels.into_iter().collect(), certificates };
+            let joining = Some(Join { joining, token: token.map(Sensitive::new) });
+            let (source, root) = (format!("fleet+{url}"), root.to_string());
+            Ok(Follow { source, root, machine: Self::machine(name)?, joining })
+        };
+        match asked() {
+            Ok(question) => self.only_show(question, text::followed),
+            Err(exit) => exit,
+        }
+    }
+
+    fn follow(&self, source: &Path, root: &Digest, name: Option<MachineName>) -> Exit {
+        let machine = match Self::machine(name) {
+            Ok(machine) => machine,
+            Err(exit) => return exit,
         };
         let is_address = source.to_str().is_some_and(|source| source.contains("://"));
         let absolute = if is_address { None } else { std::path::absolute(source).ok() };
         let source = absolute.unwrap_or_else(|| source.to_path_buf()).display().to_string();
-        self.only_show(Follow { source, root: root.to_string(), machine }, text::followed)
+        self.only_show(Follow { source, root: root.to_string(), machine, joining: None }, text::followed)
     }
 
     fn load(&self, file: &Path) -> Exit {

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use similar::TextDiff;
 use stead_agent::control::{
-    Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison, Happened,
-    History, Inspected, InstanceReport, JobReport, Listing, LogLines, MachineStatus, Offline, ReleaseStatus,
-    ReportingStatus, SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome, Waited,
+    Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison,
+    ControllerStanding, ControllerStatus, Happened, History, Inspected, InstanceReport, JobReport, Listing, LogLines,
+    MachineStatus, Offline, ReleaseStatus, ReportingStatus, SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome,
+    Waited,
 };
 use stead_agent::{Followed, JobResult, JobStatus, Stage, StageStatus, StagedRelease, Trouble};
 use stead_core::report::Totals;
@@ -34,7 +35,7 @@ pub(super) fn removed(answer: &Affected) -> String {
 }
 
 pub(super) fn followed(answer: &Followed) -> String {
-    let Followed { source, root, machine } = answer;
+    let Followed { source, root, machine, .. } = answer;
     format!(
         "'{source}' is followed as '{machine}', from the root statement {root} on; 'stead agent status' shows the release\n"
     )
@@ -300,6 +301,7 @@ pub(super) fn status(answer: &AgentStatus) -> String {
         if let Some(releases) = &source.releases {
             line("Release", Some(release(releases)));
             let offline = |offline: &Offline| format!("since {}: {}", second(offline.since), offline.reason);
+            line("Controller", releases.controller.as_ref().map(|seen| controller(seen, &releases.machine)));
             line("Offline", releases.offline.as_ref().map(offline));
             let waiting = |file: &String| format!("for secrets: {file} is not there yet");
             line("Waiting", releases.waiting_for.as_ref().map(waiting));
@@ -332,6 +334,21 @@ fn release(status: &ReleaseStatus) -> String {
     let end = if *frozen { "expired at" } else { "until" };
     let news = if *frozen { "; nothing newer came" } else { "" };
     format!("{channel} {number} (generation {generation}), {end} {}, as '{machine}'{fleet}{news}", second(*expires))
+}
+
+/// What the machine is to its controller.
+fn controller(seen: &ControllerStatus, machine: &str) -> String {
+    let standing = match seen.standing {
+        ControllerStanding::Joining => "not joined yet".to_owned(),
+        ControllerStanding::Waiting => {
+            format!("waits until an operator admits it: 'stead-fleet admit {}'", stead_core::visible::visible(machine))
+        }
+        ControllerStanding::Admitted => "admitted".to_owned(),
+        ControllerStanding::Refused => "refused".to_owned(),
+    };
+    let because = seen.held_because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let held = seen.held_until.map_or_else(String::new, |until| format!(", held until {}{because}", second(until)));
+    standing + &held
 }
 
 fn stage_name(stage: Stage) -> &'static str {

@@ -11,7 +11,7 @@ use super::document::Supplied;
 use super::release::machine;
 use super::values::{assignment, seconds};
 use crate::request::{
-    AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, MetricsRequest, Patience,
+    AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, JoinRequest, MetricsRequest, Patience,
 };
 use crate::terminal::Output;
 
@@ -169,6 +169,27 @@ enum AgentCommand {
         #[arg(long, value_parser = machine)]
         name: Option<MachineName>,
     },
+    /// Join a controller, and follow what its operators sign for this machine
+    Join {
+        /// The address of the controller, or of a proxy before it, as `https://HOST:7443`
+        #[arg(value_name = "URL")]
+        url: String,
+        /// The digest of the root statement of the fleet, as 'stead release root' prints it
+        #[arg(long, value_name = "DIGEST")]
+        root: stead_release::Digest,
+        /// The file with the token that admits this machine; - reads standard input [default: the variable `STEAD_JOIN_TOKEN`, or an operator admits it]
+        #[arg(long, value_name = "FILE")]
+        token_file: Option<PathBuf>,
+        /// A label that this machine asks for; operators decide; repeatable
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = assignment)]
+        labels: Vec<(String, String)>,
+        /// The name of this machine in the roster [default: its host name]
+        #[arg(long, value_parser = machine)]
+        name: Option<MachineName>,
+        /// The certificate of the controller, or of who vouches for it, in PEM, where the system does not trust it
+        #[arg(long = "ca", value_name = "FILE")]
+        certificates: Option<PathBuf>,
+    },
     /// Follow no releases any more; what is staged stays
     Unfollow,
     /// Install the agent as a service of systemd, and start it
@@ -260,6 +281,9 @@ impl AgentCommand {
                 AgentTask::Restore { generation, force, unfollow, waits: waiting.patience() }
             }
             Self::Follow { source, root, name } => AgentTask::Follow { source, root, name },
+            Self::Join { url, root, token_file: token, labels, name, certificates } => {
+                AgentTask::Join(JoinRequest { url, root, name, labels, token, certificates })
+            }
             Self::Wait { timeout, until_converged, job: false } => {
                 AgentTask::WaitForRest(Patience { timeout, until_converged })
             }

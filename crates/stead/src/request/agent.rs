@@ -56,6 +56,8 @@ pub(crate) enum AgentTask {
         /// The name in the roster, where it is not the name of the host.
         name: Option<MachineName>,
     },
+    /// To join a controller.
+    Join(JoinRequest),
     WaitForRest(Patience),
     WaitForJob(Patience),
     LoadSettings(PathBuf),
@@ -70,6 +72,23 @@ pub(crate) enum AgentTask {
     Get,
     /// A question whose answer is only shown.
     Look(AgentQuestion),
+}
+
+/// How a machine joins a controller.
+#[derive(Debug)]
+pub(crate) struct JoinRequest {
+    /// Its address.
+    pub(crate) url: String,
+    /// The digest of the root statement.
+    pub(crate) root: Digest,
+    /// The name in the roster, where it is not the name of the host.
+    pub(crate) name: Option<MachineName>,
+    /// The labels that it asks for.
+    pub(crate) labels: Vec<(String, String)>,
+    /// The file with the token, where a variable does not have it.
+    pub(crate) token: Option<PathBuf>,
+    /// The file with certificates to trust besides those of the system.
+    pub(crate) certificates: Option<PathBuf>,
 }
 
 /// The keys of this machine that are wanted.

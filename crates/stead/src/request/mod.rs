@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use stead_host::settings::{TraceFormat, TraceLevel};
 
-pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, Patience};
+pub(crate) use agent::{
+    AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, JoinRequest, Patience,
+};
 pub(crate) use document::{
     AboutRun, ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest,
     GraphView, HistoryRequest, HistoryView, Keep, LintForm, LintRequest, MadeDocument, MetricsRequest, Origin,

@@ -181,6 +181,7 @@ const OF_AN_AGENT: &[&str] = &[
     "agent acknowledge",
     "agent stop",
     "agent follow sE --root sha256-0000000000000000000000000000000000000000000000000000000000000000",
+    "agent join https://localhost:1 --root sha256-0000000000000000000000000000000000000000000000000000000000000000 --token-file noE",
     "agent unfollow",
     "agent install --print",
     "agent identity",

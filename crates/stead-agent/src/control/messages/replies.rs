@@ -211,6 +211,9 @@ pub struct ReleaseStatus {
     /// Since when the source cannot be asked, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offline: Option<Offline>,
+    /// The controller, where one is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerStatus>,
     /// The file with the secrets of the newest release, which are not sealed to this machine yet: what was staged is kept meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
@@ -225,6 +228,33 @@ pub struct ReportingStatus {
     /// Since when they are not taken, and why. They are kept meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<Offline>,
+}
+
+/// The machine as its controller sees it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ControllerStatus {
+    /// What it is there.
+    pub standing: ControllerStanding,
+    /// Until when it stays as it is, because an operator said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<Timestamp>,
+    /// Why it is held, as that operator said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_because: Option<String>,
+}
+
+/// What a machine is to its controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ControllerStanding {
+    /// The controller was not asked yet, or has not answered.
+    Joining,
+    /// It waits until an operator admits it.
+    Waiting,
+    /// It is admitted.
+    Admitted,
+    /// It is refused; the failure of the source says why.
+    Refused,
 }
 
 /// A source that cannot be asked: what was staged is kept, and the source is asked again.

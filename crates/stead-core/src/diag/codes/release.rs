@@ -68,4 +68,8 @@ crate::codes! {
     NOT_SECRET = "E1435", "a sealed value of a parameter that is not secret",
         "The document of a release declares a parameter in the clear whose value is sealed: it would be shown in reports. `stead release make`\n\
          makes no such release. Declare the parameter as `secureString` or `secureObject`, and make the release again.";
+    NOT_ADMITTED = "E1441", "a machine that its controller refuses",
+        "The controller answers this machine, and does not admit it: the token was used up or is over, another machine has the name, or\n\
+         an operator retired its key. The message is the controller's. What was staged is kept, and the machine asks again, later and\n\
+         later; `stead agent join` with another token has it ask at once.";
 }

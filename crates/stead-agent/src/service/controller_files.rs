@@ -1,0 +1,160 @@
+//! The files of the releases that a controller serves. It says which release of which channel comes next; everything is checked here.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use stead_protocol::{DesiredAnswer, source_path};
+use stead_release::{Release, Signed, SourceFile};
+use stead_resources::exchange::ExchangeAnswer;
+use stead_resources::transfer::TransferStart;
+use stead_system::fs::reason;
+
+use super::Agent;
+use super::controller::Controller;
+use crate::follow::{Fetch, FetchError, grown, longest};
+
+/// How many bytes of statements are kept between two looks.
+const MOST_KEPT: usize = 8 << 20;
+/// How often a request is made whose proof was refused: with another session, or a higher number.
+const TRIES: usize = 2;
+
+/// The files of a controller.
+///
+/// Guarantees: nothing is taken of the channel that the controller names behind the release that it names. What was fetched is kept for
+/// the next look, until one does not end well.
+pub(super) struct ControllerFiles {
+    agent: Arc<Agent>,
+    controller: Arc<Controller>,
+    place: PathBuf,
+    desired: Option<DesiredAnswer>,
+    known: BTreeMap<SourceFile, Vec<u8>>,
+    roster: u64,
+    has_ended: bool,
+}
+
+impl ControllerFiles {
+    pub(super) fn new(agent: Arc<Agent>, controller: Arc<Controller>, place: PathBuf) -> Self {
+        let known = BTreeMap::new();
+        Self { agent, controller, place, desired: None, known, roster: 0, has_ended: true }
+    }
+
+    /// Returns whether a file is behind what the controller names.
+    fn is_later(&self, file: &SourceFile) -> bool {
+        let Some(desired) = &self.desired else { return false };
+        match file {
+            SourceFile::Signers(number) => *number > desired.signers,
+            SourceFile::Release(channel, number) => channel.to_string() == desired.channel && *number > desired.number,
+            _ => false,
+        }
+    }
+
+    fn ask(&self, file: &SourceFile, range: Option<&str>) -> Result<Option<ExchangeAnswer>, FetchError> {
+        let path = source_path(file);
+        for last in (0..TRIES).rev() {
+            let range = range.map(str::to_owned);
+            let answered = self.controller.ask(&self.agent, path.clone(), range, longest(file));
+            let answer = answered.map_err(|why| FetchError::new(format!("cannot fetch '{file}': {why}")))?;
+            match answer.status {
+                200 | 206 | 416 => return Ok(Some(answer)),
+                404 | 410 => return Ok(None),
+                401 | 409 if last > 0 => {}
+                status => {
+                    let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
+                    let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
+                    let until = seconds.map(|seconds| Timestamp::now().checked_add(Duration::from_secs(seconds)));
+                    let reason = format!("cannot fetch '{file}': the controller says {status}: {words}");
+                    return Err(FetchError { reason, until: until.and_then(Result::ok) });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes what is missing of a bundle to the end of a file, part by part.
+    fn parts(&self, file: &SourceFile, start: TransferStart<'_>, mut to: &File) -> Result<bool, FetchError> {
+        let unwritable = |error: std::io::Error| FetchError::new(format!("cannot write it: {}", reason(&error)));
+        if !matches!(start, TransferStart::Part) {
+            to.set_len(0).map_err(unwritable)?;
+        }
+        loop {
+            let here = to.seek(SeekFrom::End(0)).map_err(unwritable)?;
+            let Some(answer) = self.ask(file, Some(&format!("bytes={here}-")))? else { return Ok(false) };
+            let total = answer.header("content-range").and_then(|range| range.rsplit_once('/')?.1.parse::<u64>().ok());
+            if answer.status == 416 {
+                return Ok(true);
+            }
+            if answer.status == 200 {
+                to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0))).map_err(unwritable)?;
+            }
+            to.write_all(&answer.body).map_err(unwritable)?;
+            let now = to.seek(SeekFrom::End(0)).map_err(unwritable)?;
+            if now > longest(file) {
+                return Err(FetchError::new(format!("'{file}' is too large")));
+            }
+            if answer.status == 200 || answer.body.is_empty() || total.is_none_or(|total| now >= total) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn keep(&mut self, file: &SourceFile, content: &[u8]) {
+        let kept: usize = self.known.values().map(Vec::len).sum();
+        if kept + content.len() > MOST_KEPT {
+            self.known.clear();
+        }
+        self.known.insert(file.clone(), content.to_owned());
+    }
+}
+
+impl Fetch for ControllerFiles {
+    fn begin(&mut self) -> Result<(), FetchError> {
+        self.desired = self.controller.newest();
+        // What was wrong may be right when it is fetched again.
+        if !std::mem::take(&mut self.has_ended) {
+            self.known.clear();
+        }
+        let Some(desired) = &self.desired else { return Ok(()) };
+        if desired.roster != self.roster {
+            self.known.remove(&SourceFile::Roster);
+            self.roster = desired.roster;
+        }
+        for text in desired.releases.clone() {
+            let Ok(signed) = Signed::<Release>::parse(text.as_bytes()) else { continue };
+            let Release { link, channel, .. } = signed.statement();
+            let file = SourceFile::Release(channel.clone(), link.number);
+            self.keep(&file, text.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: &SourceFile) -> Result<Option<Vec<u8>>, FetchError> {
+        if let SourceFile::Blob(name) = file {
+            return grown(&self.place, name, |start, to| self.parts(file, start, to));
+        }
+        if self.is_later(file) {
+            return Ok(None);
+        }
+        if let Some(known) = self.known.get(file) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(answer) = self.ask(file, None)? else { return Ok(None) };
+        if !matches!(file, SourceFile::Envelope(..)) {
+            self.keep(file, &answer.body);
+        }
+        Ok(Some(answer.body))
+    }
+
+    fn is_ready(&self) -> bool {
+        self.controller.newest().is_some()
+    }
+
+    fn ended(&mut self, is_done: bool) {
+        self.has_ended = is_done;
+        self.controller.looked(&self.agent, is_done);
+    }
+}

@@ -1,0 +1,262 @@
+//! Agents that ask a controller, each in its own folder: over TLS, and behind a proxy that ends it.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[path = "../../stead-release/tests/support/mod.rs"]
+mod keys;
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/site.rs"]
+mod site;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use proxy::Proxy;
+use serde_json::{Value, json};
+use site::{Operators, Site, bundle, operator};
+use stead_agent::control::{
+    AgentStatus, Ask, ControllerStanding, Follow, Join, ReadStatus, Refused, SourceStatus, Submit, Unfollow,
+};
+use stead_agent::{BOOT_ID, Delivered, Health, Joining, KeysWanted, Options, OwnKeys, STOP_GRACE, call};
+use stead_core::bundle::Bundle;
+use stead_core::value::Sensitive;
+use stead_engine::{Host, HostOptions};
+use stead_fleet::store::StorePlace;
+use stead_hosts::MachineName;
+use stead_protocol::{HoldRequest, SentReport, StandingRequest, TokenRequest};
+use stead_release::{MachineReport, PublicKey, Roster, Signed};
+use stead_system::Cancel;
+use stead_testkit::until;
+
+/// An agent in this process.
+struct Running {
+    name: MachineName,
+    directory: PathBuf,
+    stop: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(folder: &Path, name: &str) -> Self {
+        let (directory, stop) = (folder.join(name), Cancel::default());
+        let options = Options {
+            directory: directory.clone(),
+            boot_id: BOOT_ID.into(),
+            host: Host::new(HostOptions::default()),
+            stop: stop.clone(),
+            look: Arc::default(),
+            stop_grace: STOP_GRACE,
+            sinks: Vec::new(),
+            source: None,
+        };
+        let thread = std::thread::spawn(move || stead_agent::run(options).unwrap());
+        let running = Self { name: MachineName::parse(name).unwrap(), directory, stop, thread: Some(thread) };
+        until(|| running.status());
+        running
+    }
+
+    fn key(&self) -> PublicKey {
+        OwnKeys::open(&self.directory, KeysWanted::Present).unwrap().keys.key().clone()
+    }
+
+    fn ask<Q: Ask>(&self, question: Q) -> Result<Q::Answer, Refused> {
+        call(&self.directory, question).unwrap().map(|answered| answered.answer)
+    }
+
+    fn status(&self) -> Option<AgentStatus> {
+        Some(call(&self.directory, ReadStatus {}).ok()?.ok()?.answer)
+    }
+
+    fn source(&self) -> Option<SourceStatus> {
+        self.status()?.source
+    }
+
+    fn until_source(&self, is: impl Fn(&SourceStatus) -> bool) -> SourceStatus {
+        until(|| self.source().filter(&is))
+    }
+
+    fn until_standing(&self, standing: ControllerStanding) -> SourceStatus {
+        let is = |source: &SourceStatus| {
+            let releases = source.releases.as_ref();
+            releases.and_then(|releases| releases.controller.as_ref()).is_some_and(|seen| seen.standing == standing)
+        };
+        self.until_source(is)
+    }
+
+    /// Joins at an address. What it trusts is in a file.
+    fn join(&self, operators: &Operators, url: &str, certificate: Option<&Path>, token: Option<&str>) {
+        let certificates = certificate.map(|file| fs::read_to_string(file).unwrap());
+        let joining = Joining { labels: BTreeMap::from([("role".to_owned(), "web".to_owned())]), certificates };
+        let joining = Some(Join { joining, token: token.map(|token| Sensitive::new(token.to_owned())) });
+        let (root, machine) = (operators.root.digest().to_string(), self.name.to_string());
+        self.ask(Follow { source: format!("fleet+{url}"), root, machine, joining }).map_err(|why| why.message).unwrap();
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read_dir(&self.directory).unwrap().flatten().map(|entry| entry.path());
+        let log = log.filter(|path| path.is_file() && path.to_string_lossy().contains("log"));
+        log.map(|path| fs::read_to_string(path).unwrap_or_default()).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// A document of one file with a content, which is put back when somebody changes it.
+fn document(file: &Path, content: &str) -> Bundle {
+    let properties = json!({ "path": file, "content": content });
+    let instance = json!({ "name": "page", "type": "Stead/File", "properties": properties });
+    let directives = json!({ "configurationMode": "ApplyAndAutoCorrect" });
+    bundle(&json!({ "directives": directives, "resources": [instance] }).to_string())
+}
+
+struct Shop {
+    folder: tempfile::TempDir,
+    place: StorePlace,
+    ann: String,
+    operators: Operators,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = StorePlace::File(folder.path().join("fleet.db"));
+        let ann = operator(&place, "ann", "approver");
+        Self { folder, place, ann, operators: Operators::new() }
+    }
+
+    fn site(&self) -> Site {
+        Site::start(self.folder.path(), &self.place)
+    }
+
+    fn certificate(&self) -> PathBuf {
+        self.folder.path().join("state/tls.pem")
+    }
+
+    fn page(&self) -> PathBuf {
+        self.folder.path().join("page")
+    }
+
+    fn token(&self, site: &Site) -> String {
+        let answer = site.tell(&self.ann, "/v1/tokens", &TokenRequest { uses: 1, seconds: 600, labels: [].into() });
+        answer.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    fn publish(&mut self, site: &Site, content: &str) {
+        let bundle = document(&self.page(), content);
+        assert_eq!(Operators::store(site, &self.ann, &bundle).status, 200);
+        let release = self.operators.release("web", "role=web", &bundle);
+        assert_eq!(Operators::publish(site, &self.ann, "release", &release).status, 200);
+    }
+
+    fn roster(&mut self, site: &Site, machine: &Running) -> Roster {
+        let roster = self.operators.roster(&[(&machine.name, &machine.key(), "web")]);
+        assert_eq!(Operators::publish(site, &self.ann, "roster", &roster).status, 200);
+        Signed::<Roster>::parse(roster.as_bytes()).unwrap().statement().clone()
+    }
+
+    fn until_page(&self, content: &str) {
+        until(|| fs::read_to_string(self.page()).ok().filter(|found| found == content));
+    }
+
+    fn reports(&self, site: &Site) -> Vec<Value> {
+        site.operator(&self.ann, "GET", "/v1/machines/web1/reports", b"").json()["items"].as_array().unwrap().clone()
+    }
+}
+
+/// A proxy sees everything and decides nothing; a controller that is away costs nothing that is kept.
+#[test]
+fn a_machine_joins_behind_a_proxy_follows_and_reports_also_when_the_controller_was_away() {
+    let mut shop = Shop::new();
+    let site = shop.site();
+    let (proxy, web) = (Proxy::start(&site), Running::start(shop.folder.path(), "web1"));
+    let token = shop.token(&site);
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    web.join(&shop.operators, &proxy.url, None, Some(&token));
+    web.until_standing(ControllerStanding::Admitted);
+    shop.publish(&site, "one");
+    let roster = shop.roster(&site, &web);
+    shop.until_page("one");
+    let root = shop.operators.root.digest();
+    let arrived = until(|| Some(shop.reports(&site)).filter(|reports| !reports.is_empty()));
+    let sent: SentReport = serde_json::from_value(arrived[0]["report"].clone()).unwrap();
+    let report = MachineReport::read(sent.signed.as_bytes(), &root, &roster).unwrap();
+    assert_eq!((report.statement().number, &report.statement().machine), (sent.number, &web.name));
+    // Drift is repaired, and said.
+    fs::write(shop.page(), "by hand").unwrap();
+    shop.until_page("one");
+    let before = until(|| Some(shop.reports(&site).len()).filter(|count| *count > arrived.len()));
+    // It is held: it stays, and shows why.
+    site.tell(&shop.ann, "/v1/machines/web1/hold", &HoldRequest { seconds: 600, why: "by hand".to_owned() });
+    shop.publish(&site, "two");
+    drop(site);
+    web.until_source(|source| source.releases.as_ref().is_some_and(|releases| releases.offline.is_some()));
+    fs::write(shop.page(), "while it is away").unwrap();
+    shop.until_page("one");
+    let site = shop.site();
+    proxy.lead_to(&site);
+    let held = web.until_source(|source| {
+        let seen = source.releases.as_ref().and_then(|releases| releases.controller.clone());
+        seen.is_some_and(|seen| seen.held_because.as_deref() == Some("by hand"))
+    });
+    assert_eq!(held.releases.unwrap().staged.unwrap().number, 1);
+    until(|| (shop.reports(&site).len() > before).then_some(()));
+    site.tell(&shop.ann, "/v1/machines/web1/hold", &HoldRequest { seconds: 0, why: String::new() });
+    shop.until_page("two");
+    let machines = || site.operator(&shop.ann, "GET", "/v1/machines", b"").json();
+    let applied = json!({"channel": "web", "number": 2});
+    until(|| (machines()["items"][0]["said"]["applied"] == applied).then_some(()));
+    let numbers: Vec<u64> = shop.reports(&site).iter().map(|report| report["number"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one > next), "one is there twice: {numbers:?}");
+    assert!(!web.directory.join("controller/token").exists(), "the token is used up");
+    assert!(!web.log().contains(&token) && web.log().contains("sourceReached"), "{}", web.log());
+}
+
+#[test]
+fn who_is_not_admitted_shows_why_and_who_leaves_is_free() {
+    let mut shop = Shop::new();
+    let site = shop.site();
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    let web = Running::start(shop.folder.path(), "web1");
+    // Nobody vouches for the certificate.
+    web.join(&shop.operators, &site.url, None, None);
+    web.until_source(|source| source.releases.as_ref().is_some_and(|releases| releases.offline.is_some()));
+    let certificate = shop.certificate();
+    web.join(&shop.operators, &site.url, Some(&certificate), Some("not a token"));
+    let refused = web.until_source(|source| source.failure.is_some());
+    assert_eq!(refused.code.as_deref(), Some("E1441"));
+    assert!(refused.failure.unwrap().starts_with("the controller refuses this machine: "));
+    assert_eq!(web.status().unwrap().status.health, Health::Held, "there is no document yet");
+    web.join(&shop.operators, &site.url, Some(&certificate), None);
+    assert_eq!(web.until_standing(ControllerStanding::Waiting).failure, None);
+    shop.publish(&site, "one");
+    shop.roster(&site, &web);
+    site.tell(&shop.ann, "/v1/machines/web1/standing", &StandingRequest { standing: "admitted".to_owned() });
+    web.join(&shop.operators, &site.url, Some(&certificate), None);
+    shop.until_page("one");
+    let submit = || {
+        let bundle = document(&shop.page(), "mine");
+        let delivered = Delivered::of_bundle("main.yaml".to_owned(), &bundle, serde_json::Map::new(), "/".into());
+        Submit { delivered, force: false, publish: false, unfollow: false }
+    };
+    assert!(web.ask(submit()).is_err(), "operators decide");
+    assert!(web.ask(Unfollow {}).is_ok());
+    assert!(web.ask(submit()).is_ok());
+    shop.until_page("mine");
+    shop.publish(&site, "two");
+    assert!(web.source().is_none());
+    // Its key is refused for ever.
+    site.tell(&shop.ann, "/v1/machines/web1/standing", &StandingRequest { standing: "retired".to_owned() });
+    web.join(&shop.operators, &site.url, Some(&certificate), None);
+    assert_eq!(web.until_source(|source| source.failure.is_some()).code.as_deref(), Some("E1441"));
+}
