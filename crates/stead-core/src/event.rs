@@ -160,8 +160,8 @@ pub enum EventKind {
         /// Why it failed, where the last response does not say.
         problem: Option<Arc<Problem>>,
     },
-    /// The result of an instance did not last until the end of the run, so that it failed after all. Instances that
-    /// require it have run by then.
+    /// The result of an instance did not last until the end of the run, or was put back, so that it failed after all. Instances that
+    /// require it have run by then. Of one that failed before, there is more to say.
     Refuted {
         /// The instance.
         instance: InstancePath,

@@ -3,12 +3,13 @@
 mod lasting;
 mod shown;
 mod to_come;
+mod way_back;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Operation, Outcome, Response, Wanted};
+use stead_core::call::{Call, Execution, Failure, Operation, Outcome, Response, Wanted};
 use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
@@ -40,6 +41,7 @@ use crate::session::Session;
 use crate::uncertain::{WayOut, refused_as_uncertain};
 use crate::watch::FileWatch;
 use to_come::ToCome;
+use way_back::WaysBack;
 
 /// The desired state of an instance that was answered.
 pub(crate) struct Answered {
@@ -64,6 +66,8 @@ pub(crate) struct SessionCalls {
     pub(crate) second_look: SecondLook<Answered>,
     /// The instances of adapters that have not been called.
     pub(crate) to_come: ToCome,
+    /// The instances that what they read is put back for where they do not come up.
+    pub(crate) ways_back: WaysBack,
     /// The instances that are not taken to be in their desired state, whatever they find.
     pub(crate) uncertain: BTreeMap<NodeId, WayOut>,
 }
@@ -76,8 +80,11 @@ impl Session {
 
     /// Returns everything that the calls of a run over a graph need, which has what it changes kept.
     pub(crate) fn calls_keeping(&self, graph: &Graph, images: Option<Images>) -> SessionCalls {
+        let ways_back = WaysBack::of(graph, &self.shared.providers);
+        let images = if ways_back.is_empty() { images } else { Some(self.remembered(images)) };
         let usual = Context { images, ..self.context(Arc::<str>::default()) };
         SessionCalls {
+            ways_back,
             planned: Planned::default(),
             second_look: SecondLook::default(),
             to_come: ToCome::of(graph),
@@ -205,6 +212,10 @@ impl Calls for SessionCalls {
             ..self.contexts.of(instance.instance.node()).clone()
         };
         self.providers.of(&instance.manifest).review(&cx, &Plain::covered(&instance.desired))
+    }
+
+    fn take_back(&self, failed: &[(KnownInstance, String)]) -> Vec<(InstancePath, Failure)> {
+        self.put_back_for(failed)
     }
 
     fn review_cost(&self, instance: &KnownInstance) -> Cost {

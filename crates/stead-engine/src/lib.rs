@@ -101,7 +101,7 @@ pub mod provider {
     pub use stead_core::statements::Statement;
     pub use stead_host::check;
     pub use stead_host::provider::{
-        Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply, Trace, TraceLevel,
+        Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply, Trace, TraceLevel, WayBack,
     };
 
     pub use crate::embedded::{EmbeddedResource, NotEmbedded};

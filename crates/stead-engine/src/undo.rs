@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use stead_core::manifest::UndoWay;
 use stead_host::store::images::{Entry, KeptContent, Read, Scene, SetEntry};
-use stead_system::fs::{Image, ImageNode, Mark, SystemPath};
+use stead_system::fs::{FsError, Image, ImageNode, Mark, SystemPath, Writes};
 
 pub use document::UndoDocument;
 
@@ -103,11 +104,21 @@ impl Undo {
             }
         }
         let lost = self.items.values().filter_map(|item| {
-            let ImageNode::Lost(loss) = &item.before.node else { return None };
-            Some(NotTakenBack { what: item.shown.clone(), why: former::lost(*loss).to_owned(), acts_again: false })
+            let why = item.lost()?.to_owned();
+            Some(NotTakenBack { what: item.shown.clone(), why, acts_again: false })
         });
         kept.extend(lost);
         kept
+    }
+
+    /// The paths that the run changed, in their order.
+    pub(crate) fn items(&self) -> impl DoubleEndedIterator<Item = &Item> {
+        self.items.values().map(|item| &**item)
+    }
+
+    /// The state of an instance before the run, where it was read.
+    pub(crate) fn state_before(&self, instance: &str) -> Option<&Json> {
+        self.sets.iter().find(|first| first.instance == instance)?.before.as_ref()
     }
 
     /// The nearest path above one that the run changed as well.
@@ -137,6 +148,25 @@ impl Item {
     /// Returns whether the run left something else than was there before.
     fn was_changed(&self) -> bool {
         self.left.as_ref().is_none_or(|left| !self.before.is_at(left, &self.content))
+    }
+
+    /// Why what was there before was not kept, if it was not.
+    pub(crate) fn lost(&self) -> Option<&'static str> {
+        if let ImageNode::Lost(loss) = &self.before.node { Some(former::lost(*loss)) } else { None }
+    }
+
+    /// Why what is there is not known to be what the run left, if it is not.
+    pub(crate) fn why_unknown(&self) -> Option<&'static str> {
+        match &self.left {
+            Some(left) if self.place.mark().as_ref() == Some(left) => None,
+            Some(_) => Some("it was changed since the run"),
+            None => Some("the run ended before it was known what it left"),
+        }
+    }
+
+    /// Puts back what was there before.
+    pub(crate) fn put_back(&self, writes: &Writes) -> Result<(), FsError> {
+        self.place.put_back(&self.before, &self.content, writes)
     }
 
     /// Returns whether what was there before is there now.

@@ -49,6 +49,12 @@ pub trait Calls: Send + Sync {
         Review::Lasted
     }
 
+    /// Puts back, at the end of a run, what brought down something that ran before it, and brings that up again. It gets what failed,
+    /// with why, and returns the instances that failed by it, with what is to be said of each.
+    fn take_back(&self, _failed: &[(KnownInstance, String)]) -> Vec<(InstancePath, Failure)> {
+        Vec::new()
+    }
+
     /// How long a review takes, in order of magnitude.
     fn review_cost(&self, _instance: &KnownInstance) -> Cost {
         Cost::Process
@@ -256,9 +262,15 @@ impl Executor<'_> {
         }
         if self.run.is_finished() {
             self.review()?;
+            self.take_back()?;
             self.observe_for_outputs()?;
         }
         self.flush()
+    }
+
+    /// Returns whether the run brings instances into their desired states.
+    fn is_for_real(&self) -> bool {
+        self.run.mode().operation == Operation::Set && self.run.mode().execution == Execution::Actual
     }
 
     /// Looks once more at what was changed, by an instance itself or by others after it, all of it together: the longest time that
@@ -267,7 +279,7 @@ impl Executor<'_> {
     /// Those that others can have changed are tested at the first look, and not again after the wait. Once the run is to stop,
     /// nothing is waited for.
     fn review(&mut self) -> Result<(), ExecuteError> {
-        if self.run.mode().operation != Operation::Set || self.run.mode().execution != Execution::Actual {
+        if !self.is_for_real() {
             return Ok(());
         }
         let mut after = self.calls.disturbed();
@@ -301,6 +313,22 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has the changes put back that brought something down: whoever made them has failed as well. Who let these be made need not be
+    /// asked again. Once the run is to stop, nothing more is changed.
+    fn take_back(&mut self) -> Result<(), ExecuteError> {
+        let failed = if self.is_for_real() { self.run.failed() } else { Vec::new() };
+        let is_to_stop = self.stop.cancel.is_cancelled() || self.stop.suspend.is_cancelled();
+        if failed.is_empty() || is_to_stop {
+            return Ok(());
+        }
+        let refuted = |(instance, failure)| {
+            let problem = Arc::new(Problem::Failure(failure));
+            EventKind::Refuted { instance, problem }
+        };
+        let taken_back = self.calls.take_back(&failed);
+        self.record(taken_back.into_iter().map(refuted).collect())
     }
 
     /// Records and hands out what can be, until there is nothing more; returns when to look again at the latest.

@@ -88,6 +88,11 @@ pub trait Provider: Send + Sync {
         Review::Lasted
     }
 
+    /// The way back of what can be brought down by a change of its files, where it has one.
+    fn way_back(&self) -> Option<&dyn WayBack> {
+        None
+    }
+
     /// Says in a sentence what to do where others of a run have undone an instance.
     fn way_out(&self) -> &'static str {
         "Change the order, or what changes it"
@@ -173,6 +178,19 @@ pub trait Provider: Send + Sync {
     fn removed_lines(&self, _input: &Plain) -> Option<LineTest> {
         None
     }
+}
+
+/// Something that runs, reads files when it comes up, and can be brought up again once these are what they were.
+pub trait WayBack {
+    /// Returns whether its last start or reload failed, though it ran in its state before the run. Secrets of the desired state are
+    /// redacted.
+    fn is_down(&self, desired: &Plain, before: &Json) -> bool;
+
+    /// The files that it is stated to read when it comes up.
+    fn reads_at_start(&self, cx: &Context, desired: &Plain) -> Vec<SystemPath>;
+
+    /// Brings it up, and returns once that has lasted.
+    fn bring_up(&self, cx: &Context, desired: &Plain) -> Result<(), Failure>;
 }
 
 fn unsupported(method: &str) -> Failure {

@@ -7,6 +7,8 @@
 
 #[path = "boots/beside.rs"]
 mod beside;
+#[path = "boots/broken.rs"]
+mod broken;
 #[path = "boots/debian.rs"]
 mod debian;
 #[path = "support/forms.rs"]

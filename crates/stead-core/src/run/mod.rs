@@ -308,6 +308,16 @@ impl Run {
         self.graph.order.iter().filter(calls).filter(is_of_interest).filter_map(|id| self.known(*id)).collect()
     }
 
+    /// The instances that failed after they were called, in the order of the graph, each with why.
+    pub fn failed(&self) -> Vec<(KnownInstance, String)> {
+        let has_failed = |id: &&NodeId| {
+            self.report.status(**id) == Some(&Status::Failed) && self.graph.node(**id).role == Role::Instance
+        };
+        let why = |id: NodeId| self.report.record(id).why_failed().unwrap_or_default();
+        let failed = self.graph.order.iter().filter(has_failed);
+        failed.filter_map(|id| Some((self.known(*id)?, why(*id)))).collect()
+    }
+
     fn known(&self, id: NodeId) -> Option<KnownInstance> {
         let (node, desired) = (self.graph.node(id), self.report.record(id).desired.clone()?);
         Some(KnownInstance { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })

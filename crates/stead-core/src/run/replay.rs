@@ -97,8 +97,8 @@ impl Run {
         let record = self.report.record(instance.node());
         let is_container = matches!(self.graph.node(instance.node()).role, Role::Container { .. });
         match (kind, &record.phase) {
-            (EventKind::Refuted { .. }, Phase::Settled(Status::Changed | Status::InState)) => None,
-            (EventKind::Refuted { .. }, _) => Some("the instance did not reach its desired state"),
+            (EventKind::Refuted { .. }, Phase::Settled(Status::Changed | Status::InState | Status::Failed)) => None,
+            (EventKind::Refuted { .. }, _) => Some("the instance has no result that could be refuted"),
             (_, Phase::Settled(_)) => Some("the instance was settled before"),
             (EventKind::ContainerOpened { .. }, _) if !is_container => Some("the instance contains no others"),
             (EventKind::ContainerOpened { .. }, Phase::Open) => Some("the container was opened before"),

@@ -75,16 +75,16 @@ impl Undo {
         let mut sets: Vec<&SetEntry> = Vec::new();
         let has_states = self.scene.root.is_none();
         for set in self.sets.iter().rev().filter(|set| has_states && set.undo == UndoWay::State) {
-            if self.state_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
+            if self.object_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
                 sets.push(set);
             }
         }
         sets
     }
 
-    /// The state of an instance before the run.
-    fn state_before(&self, set: &SetEntry) -> Option<&Map<String, Json>> {
-        self.sets.iter().find(|first| first.instance == set.instance)?.before.as_ref()?.as_object()
+    /// The properties of an instance before the run.
+    fn object_before(&self, set: &SetEntry) -> Option<&Map<String, Json>> {
+        self.state_before(&set.instance)?.as_object()
     }
 
     /// The paths that an instance changed, as the instances that put them back.
@@ -95,7 +95,7 @@ impl Undo {
     /// The instances that set a former state again.
     fn states(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
         let resource = |set: &SetEntry| {
-            let before = self.state_before(set)?;
+            let before = self.object_before(set)?;
             let by =
                 |item: &&Arc<Item>| item.before.node != ImageNode::Absent && item.instances.contains(&set.instance);
             let needs: Vec<String> = self.items.values().filter(by).map(|item| id(item)).collect();

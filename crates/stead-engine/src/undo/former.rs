@@ -87,7 +87,7 @@ impl Provider for FormerPaths {
         }
         self.check(item)?;
         let before = item.now()?;
-        item.place.put_back(&item.before, &item.content, &cx.writes)?;
+        item.put_back(&cx.writes)?;
         let after = item.former();
         let changed = Some(differing(&before, &after));
         Ok(SetReply { after: Some(Plain::new(Value::Object(after))), changed, ..SetReply::default() })
@@ -113,18 +113,15 @@ impl FormerPaths {
     /// Fails where what is there must not be replaced.
     fn check(&self, item: &Item) -> Result<(), Failure> {
         let refused = |why: String| Err(Failure::new(FailureKind::Refused, why));
-        if let ImageNode::Lost(loss) = &item.before.node {
-            return refused(lost(*loss).to_owned());
+        if let Some(why) = item.lost() {
+            return refused(why.to_owned());
         }
         if let Some(other) = self.foreign(item) {
             return refused(format!("'{}' in it is not of the run, and stays", other.display()));
         }
-        let now = item.place.mark();
-        match &item.left {
-            _ if self.force => Ok(()),
-            Some(left) if now.as_ref() == Some(left) => Ok(()),
-            Some(_) => refused("it was changed since the run. --force takes it back all the same".to_owned()),
-            None => refused("the run ended before it was known what it left. --force takes it back".to_owned()),
+        match item.why_unknown().filter(|_| !self.force) {
+            Some(why) => refused(format!("{why}. --force takes it back all the same")),
+            None => Ok(()),
         }
     }
 

@@ -30,7 +30,7 @@ const HEADER: &str = "stead-images 1 ";
 pub const MOST: u64 = 64 << 20;
 
 /// Something that a run did, with what it takes to take it back.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Entry {
     /// The run began.
@@ -129,14 +129,21 @@ struct Kept {
 }
 
 struct Log {
-    /// `None` once it was given up.
-    file: Option<File>,
-    /// The beginning of the file, until that is written.
-    header: Option<String>,
-    sequence: Sequence,
+    /// `None` where there is none, or it was given up.
+    file: Option<Sealed>,
+    /// What was kept, for this process; `None` where nobody asks for it, or it was given up.
+    memory: Option<Vec<Read>>,
     on_failure: OnFailure,
     room: u64,
     paths: HashMap<PathBuf, Standing>,
+}
+
+/// The file that what is kept is sealed into.
+struct Sealed {
+    file: File,
+    /// The beginning of the file, until that is written.
+    header: Option<String>,
+    sequence: Sequence,
 }
 
 /// What is known of a path that was kept.
@@ -158,13 +165,34 @@ impl Images {
     pub fn begin(file: File, keys: &Keys, scene: Scene, on_failure: OnFailure) -> Result<Self, ImagesError> {
         let name = Keys::unused_name()?;
         let sequence = keys.sequences(SealingPurpose::IMAGES, &name)?.into_iter().next().ok_or(StoreError::Seal)?;
-        let base = scene.real_root();
-        let root = SystemRoot::below(&base);
         let header = Some(format!("{HEADER}{name}\n"));
-        let log = Log { file: Some(file), header, sequence, on_failure, room: MOST, paths: HashMap::new() };
-        let images = Self(Arc::new(Kept { root, base, log: Mutex::new(log) }));
+        let images = Self::of(Some(Sealed { file, header, sequence }), on_failure, &scene);
         images.0.log().write(&Entry::Began(scene), &[])?;
         Ok(images)
+    }
+
+    /// Begins to keep what a run changes, for this process alone.
+    pub fn in_memory(scene: Scene) -> Self {
+        Self::of(None, OnFailure::GoOn, &scene).remembering(scene)
+    }
+
+    /// Keeps it for this process as well.
+    #[must_use]
+    pub fn remembering(self, scene: Scene) -> Self {
+        self.0.log().memory = Some(vec![(Entry::Began(scene), KeptContent::default())]);
+        self
+    }
+
+    fn of(file: Option<Sealed>, on_failure: OnFailure, scene: &Scene) -> Self {
+        let base = scene.real_root();
+        let root = SystemRoot::below(&base);
+        let log = Log { file, memory: None, on_failure, room: MOST, paths: HashMap::new() };
+        Self(Arc::new(Kept { root, base, log: Mutex::new(log) }))
+    }
+
+    /// Takes what was kept for this process; `None` where that is not all.
+    pub fn take(&self) -> Option<Vec<Read>> {
+        self.0.log().memory.take()
     }
 
     /// Keeps nothing more of a run, which goes on and cannot be taken back. That is reported once.
@@ -212,16 +240,19 @@ impl Log {
 
     /// Leaves an empty file: a part of what the run changed would be taken for all of it.
     fn give_up(&mut self, why: &str) {
-        let Some(file) = self.file.take() else { return };
+        (self.memory, self.room) = (None, 0);
+        let Some(Sealed { file, .. }) = self.file.take() else { return };
         tracing::warn!("this run cannot be taken back: {why}");
         if let Err(error) = file.set_len(0) {
             tracing::warn!("cannot remove what was kept of this run: {error}");
         }
-        self.room = 0;
     }
 
     fn written(&mut self, entry: &Entry, content: &[u8]) -> Result<(), ImagesError> {
-        let Some(file) = &mut self.file else {
+        if let Some(memory) = &mut self.memory {
+            memory.push((entry.clone(), Zeroizing::new(content.to_vec())));
+        }
+        let Some(Sealed { file, header, sequence }) = &mut self.file else {
             let failed_before = || io::Error::other("an earlier write failed");
             return if self.on_failure == OnFailure::GoOn { Ok(()) } else { Err(failed_before().into()) };
         };
@@ -232,8 +263,8 @@ impl Log {
         record.extend(length(entry.len())?.to_be_bytes());
         record.extend(entry);
         record.extend(content);
-        self.sequence.seal(&mut record)?;
-        let header = self.header.take().unwrap_or_default();
+        sequence.seal(&mut record)?;
+        let header = header.take().unwrap_or_default();
         let framed = [header.as_bytes(), length(record.len())?.to_be_bytes().as_slice(), &record].concat();
         Ok(file.write_all(&framed)?)
     }

@@ -116,6 +116,19 @@ impl Calls for Fake {
         }
     }
 
+    /// Takes back `cause` where something that ends in `dies` failed, of which there is more to say.
+    fn take_back(&self, failed: &[(KnownInstance, String)]) -> Vec<(InstancePath, Failure)> {
+        self.log("Take back".to_owned());
+        let mut said = Vec::new();
+        for (known, why) in failed.iter().filter(|(known, _)| known.instance.name().ends_with("dies")) {
+            let first = self.first.lock().unwrap().clone().filter(|first| first.name().ends_with("cause"));
+            let Some(cause) = first else { continue };
+            said.push((cause, Failure::new(FailureKind::NotConverged, "taken back")));
+            said.push((known.instance.clone(), Failure::new(FailureKind::System, format!("{why}, and is up"))));
+        }
+        said
+    }
+
     fn footprint(&self, call: &Call, _response: &Response) -> Option<Footprint> {
         assert!(!call.name().ends_with("untouchable"), "a panic that the test wants");
         Some(Footprint::default())

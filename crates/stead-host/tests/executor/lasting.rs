@@ -28,6 +28,30 @@ fn what_does_not_last_until_the_end_has_failed() {
 }
 
 #[test]
+fn what_brought_something_down_is_taken_back_once_all_was_looked_at() {
+    let lines = "i-cause\np-dies i-cause\np-lasts\n";
+    let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+    let (run, events) = driven(run_of(lines, Mode::APPLY), &fake, 4);
+    let of = |name: &str| {
+        let (id, _) = run.graph().iter().find(|(_, node)| &**node.path.name() == name).unwrap();
+        run.report().record(id).why_failed().unwrap_or_default()
+    };
+    assert_eq!(["i-cause", "p-dies", "p-lasts"].map(of), ["taken back", "it ended, and is up", ""]);
+    assert_eq!((run.totals().changed, run.totals().failed), (1, 2));
+    let log = fake.log.lock().unwrap().clone();
+    let at = log.iter().position(|entry| entry == "Take back").unwrap();
+    assert!(!log.iter().skip(at).any(|entry| entry.starts_with("Review")), "{log:?}");
+    let again = Run::resume(setup(lines, Mode::APPLY), &events).unwrap();
+    assert_eq!(statuses(&again), statuses(&run));
+    // Where nothing failed, or nothing was set for real, nobody is asked.
+    for (lines, mode) in [("i-cause\n", Mode::APPLY), ("i-cause\np-dies i-cause\n", Mode::PLAN)] {
+        let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+        driven(run_of(lines, mode), &fake, 4);
+        assert!(!fake.log.lock().unwrap().iter().any(|entry| entry == "Take back"), "{lines}");
+    }
+}
+
+#[test]
 fn what_others_undo_has_failed_whether_it_was_changed_or_not() {
     let lines = "i-first\ni-undone i-first\ni-other i-undone\n";
     for (drifted, rest) in [(true, Status::Changed), (false, Status::InState)] {

@@ -11,7 +11,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply, WayBack};
 use stead_system::fs::{SystemPath, SystemRoot};
 use stead_system::services::{Invocation, Lasting, Systemd, UnitJob};
 
@@ -27,6 +27,7 @@ mod found;
 mod meaning;
 mod steps;
 mod unit;
+mod way_back;
 
 pub(crate) use drop_ins::{StatedFile, overridden};
 pub(crate) use files::{
@@ -157,6 +158,8 @@ pub(crate) struct Services {
     systemd: Systemd,
     /// The services started, by name, which are reviewed at the end of the run.
     started: Mutex<BTreeMap<String, Start>>,
+    /// The jobs that failed last, by the service that did not come up.
+    down: Mutex<BTreeMap<String, UnitJob>>,
 }
 
 /// A start of a service.
@@ -228,7 +231,15 @@ impl Provider for Services {
             return Review::TooEarly(left);
         }
         self.started().remove(&name);
-        verdict.map_or_else(Review::Failed, |_| Review::Lasted)
+        let failed = |failure| {
+            self.down().insert(name.clone(), UnitJob::Restart);
+            Review::Failed(failure)
+        };
+        verdict.map_or_else(failed, |_| Review::Lasted)
+    }
+
+    fn way_back(&self) -> Option<&dyn WayBack> {
+        Some(self)
     }
 
     fn manages(&self, _cx: &Context, input: &Plain) -> Option<Claims> {
@@ -357,6 +368,7 @@ impl Services {
             let presumed = change.presumed.clone().or_else(|| change.not_writable(cx));
             return Ok(Change { presumed, ..change });
         }
+        self.down().remove(&desired.name.whole());
         if let Some(presumed) = change.presumed {
             return Err(presumed.failure);
         }
@@ -376,10 +388,20 @@ impl Services {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes systemd carry out a job, and remembers a start for its review.
+    fn down(&self) -> MutexGuard<'_, BTreeMap<String, UnitJob>> {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes systemd carry out a job, and remembers a start for its review, or that it did not come up.
     fn run(&self, cx: &Context, name: &str, job: UnitJob) -> Result<(), Failure> {
         self.started().remove(name);
-        self.systemd.run(&cx.cancel, cx.deadline, name, job)?;
+        let done = self.systemd.run(&cx.cancel, cx.deadline, name, job);
+        if done.is_err() && job != UnitJob::Stop {
+            self.down().insert(name.to_owned(), job);
+        } else {
+            self.down().remove(name);
+        }
+        done?;
         if job != UnitJob::Stop {
             let invocation = self.systemd.invocation(name)?;
             self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });
@@ -450,10 +472,14 @@ impl Properties<'_> {
         self.reloaded_after.iter().map(|path| path.resolve(cx)).collect()
     }
 
+    /// Returns whether nothing is stated by which it would not run.
+    fn is_to_run(&self) -> bool {
+        self.exist && self.state != Some(Activity::Stopped) && self.masked != Some(true)
+    }
+
     /// How long the unit must run without an end, once it was started: a service, unless it should not run.
     fn lasting(&self) -> Option<Duration> {
         let is_service = Path::new(&self.name.whole()).extension() == Some("service".as_ref());
-        let is_to_run = self.exist && self.state != Some(Activity::Stopped) && self.stable_for > 0;
-        (is_service && is_to_run).then(|| Duration::from_secs(self.stable_for.into()))
+        (is_service && self.is_to_run() && self.stable_for > 0).then(|| Duration::from_secs(self.stable_for.into()))
     }
 }

@@ -250,22 +250,35 @@ impl Systemd {
 
     /// Returns whether a running service runs on: one that systemd had to start again is watched until it has run for so long.
     pub fn runs_on(&self, cancel: &Cancel, unit: &str, stable_for: Duration) -> Result<bool, Failure> {
-        const PAUSE: Duration = Duration::from_millis(100);
         let status = self.status(unit)?;
         if self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())? == 0 {
             return Ok(true);
         }
-        let invocation = self.invocation(unit)?;
         let began = UNIX_EPOCH + Duration::from_micros(self.started_at(&status)?);
         let age = SystemTime::now().duration_since(began).unwrap_or_default();
-        let until = Instant::now().checked_add(stable_for.saturating_sub(age));
-        while until.is_some_and(|until| Instant::now() < until) && !cancel.is_cancelled() {
+        Ok(self.keeps_running(cancel, unit, stable_for.saturating_sub(age)).is_ok())
+    }
+
+    /// Waits until a service has kept running for so long, or has done its work.
+    ///
+    /// # Errors
+    /// When it has ended otherwise, or systemd started it again.
+    pub fn keeps_running(&self, cancel: &Cancel, unit: &str, stable_for: Duration) -> Result<(), Failure> {
+        const PAUSE: Duration = Duration::from_millis(100);
+        let invocation = self.invocation(unit)?;
+        let until = Instant::now().checked_add(stable_for);
+        while self.has_lasted(unit, Some(&invocation))? == Lasting::Runs
+            && until.is_some_and(|until| Instant::now() < until)
+            && !cancel.is_cancelled()
+        {
             std::thread::sleep(PAUSE);
-            if self.has_lasted(unit, Some(&invocation)).is_err() {
-                return Ok(false);
-            }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Lets a unit be started that failed so often that systemd starts it no more.
+    pub fn forget_failures(&self, unit: &str) -> Result<(), Failure> {
+        self.call(MANAGER_PATH, MANAGER, "ResetFailedUnit", &(unit,)).map(|_| ())
     }
 
     /// Fails when a unit is not in the desired state after a job.
