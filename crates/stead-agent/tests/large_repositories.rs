@@ -46,7 +46,7 @@ fn a_repository_with_many_files_and_a_large_one_takes_little_memory() {
     let limited = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status();
     assert!(limited.unwrap().success());
     let address = SourceAddress::try_from(format!("git+file://{}#main", repository.display())).unwrap();
-    let mut reader = address.reader(&kept, &Cancel::default());
+    let mut reader = address.reader(&kept, &Cancel::default()).unwrap();
     let began = Instant::now();
     assert_eq!(reader.begin(), Ok(()));
     let first = began.elapsed();

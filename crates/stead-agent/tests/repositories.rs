@@ -50,7 +50,7 @@ impl Repository {
     fn reader(&self, reference: &str) -> Box<dyn Fetch> {
         let address = format!("git+file://{}#{reference}", self.path("tree").display());
         let address = SourceAddress::try_from(address).unwrap();
-        address.reader(&self.path("kept"), &Cancel::default())
+        address.reader(&self.path("kept"), &Cancel::default()).unwrap()
     }
 }
 
@@ -265,6 +265,6 @@ fn an_address_says_what_is_followed_and_has_no_password() {
     let place = tempfile::tempdir().unwrap();
     let address = format!("file://{}", place.path().join("none").display());
     let gone = read(&format!("git+{address}#main")).unwrap();
-    let refused = gone.reader(&place.path().join("kept"), &Cancel::default()).begin().unwrap_err().reason;
+    let refused = gone.reader(&place.path().join("kept"), &Cancel::default()).unwrap().begin().unwrap_err().reason;
     assert!(refused.starts_with(&format!("git fetch of '{address}' ended with exit code")), "{refused}");
 }

@@ -435,6 +435,7 @@ mod tests {
             source: SourceAddress::Folder(PathBuf::from("/srv")),
             root: Digest::of(b"root"),
             machine,
+            joining: None,
         };
         let place = |machine: &Followed, seconds: i64| {
             let now = Timestamp::from_second(seconds).unwrap();

@@ -117,11 +117,13 @@ fn imprint(machine: &Debian) -> String {
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
 fn instance(kind: &str, name: &str, properties: Json) -> Json {
     json!({ "name": name, "type": format!("Stead/{kind}"), "properties": properties })
 }
 
 /// A service that reads a file, behind what changes the file.
+#[expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
 fn behind(service: &str, change: Json, more: &Json) -> Json {
     let id = format!("{}:{}", change["type"].as_str().unwrap(), change["name"].as_str().unwrap());
     let mut properties = json!({ "name": service, "state": "running", "stableFor": 2 });
@@ -132,7 +134,9 @@ fn behind(service: &str, change: Json, more: &Json) -> Json {
     json!({ "resources": [change, last] })
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, a row for each document")]
 fn documents() -> Vec<(&'static str, Ends, Json)> {
+    use Ends::{ByTheRun, ByUndo, Guarded};
     let conf = |content: &str| instance("File", "conf", json!({ "path": "/etc/server.conf", "content": content }));
     let after = json!({ "restartedAfter": ["/etc/server.conf"] });
     let folder = json!({ "restartedAfter": ["/etc/server.d/site", "/etc/server.d/more"] });
@@ -152,7 +156,6 @@ fn documents() -> Vec<(&'static str, Ends, Json)> {
     let network = |content: &str| {
         instance("File", "net", json!({ "path": "/etc/systemd/network/10-dummy.network", "content": content }))
     };
-    use Ends::{ByTheRun, ByUndo, Guarded};
     vec![
         ("a file that ends it at once", ByTheRun, behind("server", conf("broken\n"), &after)),
         ("a file that ends it later", ByTheRun, behind("server", conf("later\n"), &after)),

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
+use stead_core::bundle::Bundle;
 use stead_release::LONGEST_ENVELOPE;
 use stead_testkit::{WebServer, web_answer};
 use tempfile::TempDir;
