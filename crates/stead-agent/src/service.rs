@@ -11,6 +11,7 @@ mod difference;
 mod feed;
 mod following;
 mod jobs;
+mod machine_reports;
 mod releases;
 mod reporting;
 mod running;

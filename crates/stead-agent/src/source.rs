@@ -11,7 +11,21 @@ use jiff::Timestamp;
 pub use folder::{Folder, UnusableFolder};
 pub(crate) use handed::Handed;
 
+use crate::control::Refused;
 use crate::store::Delivered;
+
+/// Why a source gave nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SourceFailure {
+    pub(crate) refused: Refused,
+    pub(crate) code: Option<&'static str>,
+}
+
+impl From<Refused> for SourceFailure {
+    fn from(refused: Refused) -> Self {
+        Self { refused, code: None }
+    }
+}
 
 /// A place that the agent asks for deliveries. Its text is the name by which messages call it.
 ///

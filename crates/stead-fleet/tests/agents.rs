@@ -160,7 +160,7 @@ impl Shop {
     }
 
     fn roster(&mut self, site: &Site, machine: &Running) -> Roster {
-        let roster = self.operators.roster(&[(&machine.name, &machine.key(), "web")]);
+        let roster = self.operators.roster_at_the_newest(&[(&machine.name, &machine.key(), "web")]);
         assert_eq!(Operators::publish(site, &self.ann, "roster", &roster).status, 200);
         Signed::<Roster>::parse(roster.as_bytes()).unwrap().statement().clone()
     }

@@ -364,7 +364,7 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
             (began.elapsed() < SOON).then(|| println!("{what}: others are served within {:?}", began.elapsed()))
         });
     };
-    served("connections without a word");
+    served("connections that say nothing");
     // A head in pieces, one that has no end, bodies that are announced and do not come, and two lengths for one body.
     let ca = std::fs::read(world.state.join("tls.pem")).unwrap();
     let long = format!("GET /v1/status HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(100_000));

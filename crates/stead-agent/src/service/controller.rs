@@ -22,12 +22,12 @@ use stead_release::MachineKeys;
 use stead_resources::exchange::{ExchangeAnswer, ExchangeClient, ExchangeRequest};
 use stead_system::folder::Folder;
 
-use super::deliveries::SourceFailure;
 use super::jobs::random_part;
-use super::releases::machine_report;
+use super::machine_reports::machine_report;
 use super::{Agent, Inner};
 use crate::control::{ControllerStanding, ControllerStatus, JobReport, Offline, Refused};
 use crate::follow::SourceAddress;
+use crate::source::SourceFailure;
 use crate::state::{Followed, JobKind, JobResult};
 
 /// The folder of what is kept, its file, and that of the token while it is needed.

@@ -17,7 +17,7 @@ use super::controller::Controller;
 use super::{Agent, Inner};
 use crate::control::{Offline, Refused, ReleaseStatus, SourceStatus, Staged, Submit};
 use crate::job::{SuspendReason, modes_of};
-use crate::source::{Handed, Newer, Source};
+use crate::source::{Handed, Newer, Source, SourceFailure};
 use crate::state::{Followed, Following, Generation, Refusal, StagedRelease, Submission};
 use crate::store::{Delivered, StoreError};
 use crate::touched::reaches_into;
@@ -61,19 +61,6 @@ impl Terms<'_> {
     /// A document of a user, or for one.
     pub(super) fn of(user: u32) -> Self {
         Self { user, force: false, publish: false, unfollow: false, origin: None }
-    }
-}
-
-/// Why a source gave nothing.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct SourceFailure {
-    pub(super) refused: Refused,
-    pub(super) code: Option<&'static str>,
-}
-
-impl From<Refused> for SourceFailure {
-    fn from(refused: Refused) -> Self {
-        Self { refused, code: None }
     }
 }
 

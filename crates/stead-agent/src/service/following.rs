@@ -7,11 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use stead_system::fs::User;
 
-use super::deliveries::{Origin, Received, ReleaseView, SHORTEST_PAUSE, SourceFailure, Terms};
+use super::deliveries::{Origin, Received, ReleaseView, SHORTEST_PAUSE, Terms};
 use super::releases::Reader;
 use super::{Agent, Inner};
 use crate::settings::Settings;
-use crate::source::{Folder, Source};
+use crate::source::{Folder, Source, SourceFailure};
 use crate::state::{AgentState, Following};
 
 /// What is followed.

@@ -13,27 +13,24 @@ use stead_core::source::SourceId;
 use stead_core::text::Limits;
 use stead_core::value::Value;
 use stead_engine::error_chain;
-use stead_hosts::MachineName;
 use stead_release::{
-    Digest, FleetFollower, MachineKeys, MachineReport, Name, Numbered, Obstacle, Release, ReleaseRefusal,
-    ReleaseSecrets, SealedParameters, Signed, SourceFile,
+    Digest, FleetFollower, MachineKeys, MachineReport, Name, Obstacle, Release, ReleaseRefusal, ReleaseSecrets,
+    SealedParameters, Signed, SourceFile,
 };
 use stead_system::Cancel;
 use stead_system::fs::User;
 
 use super::controller::{self, Controller};
 use super::controller_files::ControllerFiles;
-use super::deliveries::{Origin, SHORTEST_PAUSE, SourceFailure, Terms, Valid};
+use super::deliveries::{Origin, SHORTEST_PAUSE, Terms, Valid};
 use super::jobs::random_part;
+use super::machine_reports::machine_report;
 use super::{Agent, Inner};
-use crate::control::{
-    Follow, Join, Offline, Refused, ReleaseStatus, SignReports, SignedReport, SignedReports, SourceStatus, Unfollow,
-    Unfollowed,
-};
+use crate::control::{Follow, Join, Offline, Refused, SignReports, SignedReport, SignedReports, Unfollow, Unfollowed};
 use crate::follow::{Fetch, FetchError, SourceAddress};
 use crate::keys::{KeysOrigin, KeysWanted, OwnKeys};
-use crate::reports::Stored;
 use crate::settings::Backoff;
+use crate::source::SourceFailure;
 use crate::state::{Followed, Following, StagedRelease};
 use crate::store::Delivered;
 
@@ -363,18 +360,6 @@ fn not_secret(document: &str, sealed: &SealedParameters) -> Option<String> {
     let is_secret =
         |name: &str| document.parameters.iter().any(|each| each.name.value == name && each.data_type.value.is_secure());
     sealed.names().iter().find(|name| !is_secret(name)).cloned()
-}
-
-/// A report as it is signed; `None` if its job followed no fleet.
-pub(super) fn machine_report(stored: Stored) -> Option<MachineReport> {
-    let Stored { number, at, report, .. } = stored;
-    let source: SourceStatus = serde_json::from_value(report.get("source")?.clone()).ok()?;
-    let ReleaseStatus { root, machine, staged, .. } = source.releases?;
-    let generation = report.pointer("/job/generation").and_then(Json::as_u64);
-    let staged = staged.filter(|staged| Some(staged.generation) == generation);
-    let release = staged.map(|staged| (staged.channel, Numbered { number: staged.number, digest: staged.digest }));
-    let (fleet, machine) = (root.parse().ok()?, MachineName::parse(&machine).ok()?);
-    Some(MachineReport { fleet, machine, number, ended: at, release, report })
 }
 
 /// A fact by its path, as a text that filters compare.
