@@ -29,6 +29,8 @@ class Idem:
     """The hub, with the states that are installed."""
 
     def __init__(self):
+        # Else what states log is kept beside this file, secrets among it. It is said on standard error as well, which stead covers.
+        os.environ["POP_LOG_FILE"] = os.devnull
         arguments, sys.argv = sys.argv, sys.argv[:1]
         import pop.hub
         self.hub = pop.hub.Hub()

@@ -142,8 +142,9 @@ fn states_do_what_idem_has_them_do() {
         assert_eq!(kept(&ours), before, "{name}: a plan changes nothing");
         let report = site.converted(&of(&ours), &["apply", "--yes", "-R", "basic"]);
         fs::write(site.home.path().join("peer.sls"), of(&theirs)).unwrap();
-        let (said, errors) =
-            site.run("idem", &["state", "peer.sls", "--esm-plugin=null", "--output=json", "--no-progress-bar"]);
+        // In parallel, which is the default, it has no order of its own where none is stated.
+        let options = ["--esm-plugin=null", "--output=json", "--no-progress-bar", "--runtime=serial"];
+        let (said, errors) = site.run("idem", &[&["state", "peer.sls"], &options[..]].concat());
         assert_eq!(kept(&ours), kept(&theirs), "{name}\n{report:#}\n{said}{errors}");
         let succeeded = !said.contains("\"result\": false");
         assert_eq!(statuses(&report).contains(&"failed"), !succeeded, "{name}\n{report:#}\n{said}");
@@ -236,5 +237,19 @@ fn secrets_stay_secret() {
                 }
             }
         }
+        for place in [site.home.path(), &repository().join("adapters")] {
+            assert_no_log(place);
+        }
+    }
+}
+
+/// No log of Idem is below a folder: what states log is in none.
+fn assert_no_log(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            assert_no_log(&path);
+        }
+        assert!(path.extension().is_none_or(|extension| extension != "log"), "{}", path.display());
     }
 }

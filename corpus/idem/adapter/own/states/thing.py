@@ -24,6 +24,8 @@ async def present(hub, ctx, name: str, path: str, color: str = None, size: int =
             json.dump(new, file)
     said = {"token": token, "encoded": base64.b64encode(token.encode()).decode(), "reversed": token[::-1]} if token else {}
     comment = ["as stated", *said.values()]
+    for text in said.values():
+        hub.log.error(text)
     if (token or "").startswith("fail"):
         return {"name": name, "result": False, "comment": comment[:3], "old_state": old, "new_state": old}
     return {"name": name, "result": True, "comment": comment, "old_state": old, "new_state": {**new, **said}}
