@@ -11,6 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -27,6 +28,9 @@ const LONGEST_HEAD: usize = 16 << 10;
 const MOST_CONNECTIONS: usize = 60_000;
 /// How long connections may take to end when the controller does.
 const END: Duration = Duration::from_secs(20);
+/// How long, and for how many bytes, what comes behind the last answer is read.
+const LINGER: Duration = Duration::from_secs(2);
+const MOST_FORGOTTEN: usize = 1 << 20;
 /// How often it is looked whether the certificate was replaced.
 const RENEWAL: Duration = Duration::from_secs(2);
 /// How long is waited when the system has no more descriptors.
@@ -160,7 +164,7 @@ async fn connection<Place>(stream: TcpStream, acceptor: TlsAcceptor, controller:
     let _counted = Counted::new(&controller);
     let _ = stream.set_nodelay(true);
     let hello = Box::pin(tokio::time::timeout(HELLO, acceptor.accept(stream)));
-    let Ok(Ok(stream)) = hello.await else { return };
+    let Ok(Ok(mut stream)) = hello.await else { return };
     let mut stop = controller.stop.clone();
     let service = service_fn(move |request| {
         let answered = Arc::clone(&controller).answer(request);
@@ -168,12 +172,30 @@ async fn connection<Place>(stream: TcpStream, acceptor: TlsAcceptor, controller:
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LONGEST_HEAD);
-    let mut serve = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
-        _ = &mut serve => return,
-        _ = stop.wait_for(|stop| *stop) => serve.as_mut().graceful_shutdown(),
+    let mut serve = Box::pin(builder.serve_connection(TokioIo::new(&mut stream), service));
+    let ended = tokio::select! {
+        _ = &mut serve => true,
+        _ = stop.wait_for(|stop| *stop) => false,
+    };
+    if !ended {
+        serve.as_mut().graceful_shutdown();
+        let _ = serve.await;
+        return;
     }
-    let _ = serve.await;
+    drop(serve);
+    let _ = tokio::time::timeout(LINGER, Box::pin(forget_the_rest(stream.get_mut().0))).await;
+}
+
+/// Reads what is still on its way, so that an answer that came before all of a request was read arrives: a system that closes a
+/// connection of which something is unread resets it, and what was sent is lost with it.
+async fn forget_the_rest(stream: &mut TcpStream) {
+    let _ = stream.shutdown().await;
+    let (mut room, mut left) = ([0; 4 << 10], MOST_FORGOTTEN);
+    while let Ok(length @ 1..) = stream.read(&mut room).await
+        && length < left
+    {
+        left -= length;
+    }
 }
 
 /// A connection, as long as it is there.
