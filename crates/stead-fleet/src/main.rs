@@ -3,6 +3,7 @@
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
 mod commands;
+mod demo;
 
 use std::error::Error;
 use std::io::Write as _;
@@ -60,8 +61,20 @@ enum Command {
     },
     /// Make the account of an operator, or give one another token, which is printed once
     Operator(OperatorArguments),
+    /// Show it all in a folder: a controller, three machines, a release, a drift and its repair; needs no rights
+    Demo(DemoArguments),
     #[command(flatten)]
     Asked(commands::Asked),
+}
+
+#[derive(Args)]
+struct DemoArguments {
+    /// The folder, which is made
+    #[arg(long, value_name = "FOLDER", default_value = "stead-demo")]
+    folder: PathBuf,
+    /// End when all was shown, in place of going on until it is ended
+    #[arg(long)]
+    once: bool,
 }
 
 /// Where the controller keeps what it keeps.
@@ -146,6 +159,9 @@ fn main() -> ExitCode {
         Command::Backup { to, kept } => back_up(&to, &kept),
         Command::Rotate { kept } => rotate(&kept),
         Command::Operator(operator) => make(&operator),
+        Command::Demo(shown) => {
+            demo::demo(&shown.folder, &mut std::io::stdout(), || if shown.once { Ok(()) } else { until_ended() })
+        }
         Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),
     };
     let Err(error) = outcome else { return ExitCode::SUCCESS };
@@ -253,6 +269,18 @@ fn log(format: LogFormat) {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
+}
+
+fn until_ended() -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
 }
 
 fn make(operator: &OperatorArguments) -> Result<(), Box<dyn Error>> {
