@@ -260,3 +260,63 @@ fn who_is_not_admitted_shows_why_and_who_leaves_is_free() {
     web.join(&shop.operators, &site.url, Some(&certificate), None);
     assert_eq!(web.until_source(|source| source.failure.is_some()).code.as_deref(), Some("E1441"));
 }
+
+/// A proxy that answers in the place of the controller decides nothing, and none of its words get into what is shown.
+#[test]
+fn files_that_a_proxy_answers_itself_are_not_there_yet_and_not_gone() {
+    let mut shop = Shop::new();
+    let site = shop.site();
+    let (proxy, web) = (Proxy::start(&site), Running::start(shop.folder.path(), "web1"));
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    web.join(&shop.operators, &proxy.url, None, Some(&shop.token(&site)));
+    web.until_standing(ControllerStanding::Admitted);
+    let answer = |status: &str, head: &str| {
+        let words = format!("log in\n\u{1b}[31m{}", "x".repeat(3000));
+        Some(format!("{status} -\r\n{head}content-length: {}\r\n\r\n{words}", words.len()))
+    };
+    let reason = |source: SourceStatus| source.releases.unwrap().offline.unwrap().reason;
+    let says = |wanted: &str| {
+        let is = |source: &SourceStatus| {
+            let offline = source.releases.as_ref().and_then(|releases| releases.offline.as_ref());
+            offline.is_some_and(|offline| offline.reason.contains(wanted))
+        };
+        reason(web.until_source(is))
+    };
+    proxy.refuse(answer("404", ""));
+    shop.publish(&site, "one");
+    shop.roster(&site, &web);
+    says("what answers is not a controller, but says 404");
+    // One that says that it is a controller has one short line.
+    proxy.refuse(answer("403", "stead-epoch: 1\r\n"));
+    let said = says("the controller says 403: log in");
+    assert!(said.len() < 400 && !said.contains(char::is_control), "{said:?}");
+    proxy.refuse(None);
+    shop.until_page("one");
+}
+
+/// A machine is as its own status says: one that refuses what it should have has failed, whatever its last job found.
+#[test]
+fn a_machine_that_refuses_a_release_is_not_shown_as_well() {
+    let mut shop = Shop::new();
+    let site = shop.site();
+    let web = Running::start(shop.folder.path(), "web1");
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    let certificate = shop.certificate();
+    web.join(&shop.operators, &site.url, Some(&certificate), Some(&shop.token(&site)));
+    shop.publish(&site, "one");
+    shop.roster(&site, &web);
+    let ann = shop.ann.clone();
+    let shown = || site.operator(&ann, "GET", "/v1/machines", b"").json()["items"][0].clone();
+    let is = |state: &str| until(|| Some(shown()).filter(|shown| shown["state"] == state));
+    assert_eq!(is("converged")["applied"], json!(["web", 1]));
+    let bundle = bundle(r#"{"resources": [{"name": "page", "type": "Nobody/Knows"}]}"#);
+    assert_eq!(Operators::store(&site, &shop.ann, &bundle).status, 200);
+    let release = shop.operators.release("web", "role=web", &bundle);
+    assert_eq!(Operators::publish(&site, &shop.ann, "release", &release).status, 200);
+    let failed = is("failed");
+    assert_eq!((&failed["applied"], &failed["said"]["health"]), (&json!(["web", 1]), &json!("failing")));
+    assert_eq!(web.status().unwrap().status.health, Health::Failing);
+    shop.publish(&site, "three");
+    shop.until_page("three");
+    until(|| Some(shown()).filter(|shown| shown["state"] == "converged" && shown["applied"] == json!(["web", 3])));
+}

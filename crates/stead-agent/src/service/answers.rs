@@ -14,6 +14,7 @@ use super::deliveries::{Terms, Valid, invalid, unsaved};
 use super::difference::{self, Opened};
 use super::upkeep::Why;
 use super::{Agent, Inner};
+use crate::Moment;
 use crate::control::{
     Acknowledge, Acknowledged, Affected, AgentStatus, Ask, ChangeSettings, Check, Compare, Compared, Comparison,
     Document, Follow, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration,
@@ -31,6 +32,21 @@ use crate::store::Delivered;
 
 /// After this time whoever waits is answered in any case.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+impl Inner {
+    /// The health of the machine, as its status shows it and its controller is said.
+    pub(super) fn health(&self, moment: &Moment, machine: &MachineStatus, source: Option<&SourceStatus>) -> Health {
+        let is_frozen = |source: &SourceStatus| source.releases.as_ref().is_some_and(|releases| releases.frozen);
+        let fails = |source: &SourceStatus| source.failure.is_some() || is_frozen(source);
+        let of_runs = self.state.health(moment);
+        match () {
+            () if self.unsaved.is_some() || machine.failure.is_some() => of_runs.max(Health::Failing),
+            () if source.is_some_and(fails) => of_runs.max(Health::Failing),
+            () if self.running.is_none() && !self.drifted.is_empty() => of_runs.max(Health::Drifted),
+            () => of_runs,
+        }
+    }
+}
 
 impl Agent {
     pub(super) fn answer(&self, request: Request, user: u32) -> Response {
@@ -123,20 +139,9 @@ impl Agent {
         let activity = inner.running.as_ref().map(|running| &running.activity);
         let mut status = inner.state.status(&moment, activity);
         let postponed: Vec<String> = inner.drifted.iter().filter(|_| inner.running.is_none()).cloned().collect();
-        if inner.unsaved.is_some() {
-            status.health = status.health.max(Health::Failing);
-        } else if !postponed.is_empty() {
-            status.health = status.health.max(Health::Drifted);
-        }
         let machine = MachineStatus::now(&inner.state.settings.labels);
-        if machine.failure.is_some() {
-            status.health = status.health.max(Health::Failing);
-        }
         let source = self.source_status(&inner);
-        let is_frozen = |source: &SourceStatus| source.releases.as_ref().is_some_and(|releases| releases.frozen);
-        if source.as_ref().is_some_and(|source| source.failure.is_some() || is_frozen(source)) {
-            status.health = status.health.max(Health::Failing);
-        }
+        status.health = inner.health(&moment, &machine, source.as_ref());
         AgentStatus {
             status,
             machine,

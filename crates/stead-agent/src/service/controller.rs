@@ -25,7 +25,7 @@ use stead_system::folder::Folder;
 use super::jobs::random_part;
 use super::machine_reports::machine_report;
 use super::{Agent, Inner};
-use crate::control::{ControllerStanding, ControllerStatus, JobReport, Offline, Refused};
+use crate::control::{ControllerStanding, ControllerStatus, JobReport, MachineStatus, Offline, Refused};
 use crate::follow::SourceAddress;
 use crate::source::SourceFailure;
 use crate::state::{Followed, JobKind, JobResult};
@@ -275,10 +275,11 @@ impl Controller {
         }
         shared.away = shared.machine.unreached().map(|_| shared.away.unwrap_or_else(Timestamp::now));
         self.say(agent, &shared, &before);
+        let is_other = *shared.machine.membership() != before.0;
         drop(shared);
         self.woken.notify_all();
-        if is_newer {
-            agent.lock().following.look = true;
+        if is_newer || is_other {
+            agent.lock().following.look |= is_newer;
             agent.changed.notify_all();
         }
     }
@@ -415,7 +416,9 @@ impl Agent {
     fn condition(&self, inner: &Inner, report: u64) -> Condition {
         let staged = inner.state.following.as_ref().and_then(|following| following.staged.as_ref());
         let staged = staged.filter(|staged| inner.state.current == Some(staged.generation));
-        let health = serde_json::to_value(inner.state.health(&self.moment())).unwrap_or_default();
+        let machine = MachineStatus::now(&inner.state.settings.labels);
+        let health = inner.health(&self.moment(), &machine, self.source_status(inner).as_ref());
+        let health = serde_json::to_value(health).unwrap_or_default();
         Condition {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             health: health.as_str().unwrap_or_default().to_owned(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use stead_protocol::{DesiredAnswer, source_path};
+use stead_protocol::{DesiredAnswer, EPOCH, MachineAnswer, source_path};
 use stead_release::{Release, Signed, SourceFile};
 use stead_resources::exchange::ExchangeAnswer;
 use stead_resources::transfer::TransferStart;
@@ -60,14 +60,17 @@ impl ControllerFiles {
             let answered = self.controller.ask(&self.agent, path.clone(), range, longest(file));
             let answer = answered.map_err(|why| FetchError::new(format!("cannot fetch '{file}': {why}")))?;
             match answer.status {
+                status if answer.header(EPOCH).is_none() => {
+                    let why = format!("what answers is not a controller, but says {status}");
+                    return Err(FetchError::new(format!("cannot fetch '{file}': {why}")));
+                }
                 200 | 206 | 416 => return Ok(Some(answer)),
                 404 | 410 => return Ok(None),
                 401 | 409 if last > 0 => {}
                 status => {
-                    let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
-                    let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
-                    let until = seconds.map(|seconds| Timestamp::now().checked_add(Duration::from_secs(seconds)));
-                    let reason = format!("cannot fetch '{file}': the controller says {status}: {words}");
+                    let said = MachineAnswer::of(0, status, |name| answer.header(name), answer.body.clone());
+                    let until = said.retry_after.map(|after| Timestamp::now().checked_add(Duration::from_secs(after)));
+                    let reason = format!("cannot fetch '{file}': the controller says {status}: {}", said.words());
                     return Err(FetchError { reason, until: until.and_then(Result::ok) });
                 }
             }

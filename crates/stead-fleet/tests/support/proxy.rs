@@ -16,6 +16,7 @@ const RESPONSE: [&str; 6] = ["stead-session", "stead-epoch", "stead-hold", "etag
 pub(crate) struct Proxy {
     pub(crate) url: String,
     leads_to: Arc<Mutex<(Agent, String)>>,
+    refuses: Arc<Mutex<Option<String>>>,
 }
 
 impl Proxy {
@@ -23,14 +24,20 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let leads_to = Arc::new(Mutex::new((site.agent.clone(), site.url.clone())));
-        let to = Arc::clone(&leads_to);
+        let refuses = Arc::new(Mutex::new(None));
+        let (to, not) = (Arc::clone(&leads_to), Arc::clone(&refuses));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let to = Arc::clone(&to);
-                std::thread::spawn(move || hand_on(stream, &to));
+                let (to, not) = (Arc::clone(&to), Arc::clone(&not));
+                std::thread::spawn(move || hand_on(stream, &to, &not));
             }
         });
-        Self { url, leads_to }
+        Self { url, leads_to, refuses }
+    }
+
+    /// Has it answer files of releases itself, with this after the name of HTTP.
+    pub(crate) fn refuse(&self, answer: Option<String>) {
+        *self.refuses.lock().unwrap() = answer;
     }
 
     pub(crate) fn lead_to(&self, site: &Site) {
@@ -39,7 +46,7 @@ impl Proxy {
 }
 
 /// Hands the requests of a connection on; `None` when it is over.
-fn hand_on(stream: TcpStream, to: &Mutex<(Agent, String)>) -> Option<()> {
+fn hand_on(stream: TcpStream, to: &Mutex<(Agent, String)>, refuses: &Mutex<Option<String>>) -> Option<()> {
     let mut answers = stream.try_clone().ok()?;
     let mut requests = BufReader::new(stream);
     loop {
@@ -60,6 +67,10 @@ fn hand_on(stream: TcpStream, to: &Mutex<(Agent, String)>) -> Option<()> {
         }
         let mut body = vec![0; length];
         requests.read_exact(&mut body).ok()?;
+        if let Some(answer) = refuses.lock().unwrap().clone().filter(|_| path.starts_with("/v1/source/")) {
+            answers.write_all(format!("HTTP/1.1 {answer}").as_bytes()).ok()?;
+            continue;
+        }
         let (agent, url) = to.lock().unwrap().clone();
         match try_ask(&agent, &format!("{url}{path}"), method, &headers, &body) {
             Ok(answer) => {
