@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 
 use stead_core::visible::visible;
 use stead_protocol::{
-    ActShown, CauseShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState, ReportShown,
+    ActShown, CauseShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState, ReportShown, SentReport,
 };
 use stead_report::table;
 use stead_system::terminal::width;
@@ -82,7 +82,7 @@ pub(super) fn failures(causes: &[CauseShown]) -> String {
 
 pub(super) fn reports(reports: &[ReportShown]) -> String {
     let row = |shown: &ReportShown| {
-        let report = shown.report.get("report").filter(|report| report.is_object()).unwrap_or(&shown.report);
+        let report = SentReport::within(&shown.report);
         let totals = report.get("totals").and_then(serde_json::Value::as_object).into_iter().flatten();
         let counts = totals.filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0));
         let counts: Vec<_> = counts.map(|(status, count)| format!("{count} {status}")).collect();

@@ -31,13 +31,7 @@ pub(super) struct FailureCause {
 impl Outcome {
     /// Reads a report: that of a run or a job, alone or as the member `report` of what a machine sends. `None` if it is not one.
     pub(super) fn read(number: u64, body: &[u8]) -> Option<Self> {
-        // What a machine signed has the report in it.
-        let signed = serde_json::from_slice::<SentReport>(body).ok().and_then(|sent| sent.read());
-        let sent: Value = match signed {
-            Some(signed) => signed.statement().report.clone(),
-            None => serde_json::from_slice(body).ok()?,
-        };
-        let report = sent.get("report").filter(|report| report.is_object()).unwrap_or(&sent);
+        let report = SentReport::within(&serde_json::from_slice(body).ok()?);
         let totals = report.get("totals");
         let result = report.get("result").and_then(Value::as_str);
         if totals.is_none() && result.is_none() {

@@ -1,7 +1,7 @@
 //! Somebody who follows a page, in a home of their own. A block of a page is
 //!
 //! - `console`: commands behind `$ `, which are run one after the other, and what they print; with another word, as in
-//!   `console puppet`, only where there is that program, or with `root`, only for root. Where a question with an answer is
+//!   `console puppet`, only where there is that program, installed or of this repository, or with `root`, only for root. Where a question with an answer is
 //!   shown, somebody sits at a terminal and types it. With `machines` every machine is reached over SSH. With `pwsh` they are commands of PowerShell behind `PS> `, in one session
 //!   that ends with the first that fails;
 //! - a file, if its first line is a comment with a name (`# first.yaml`) or its second one of a program (`# NAME: ..`):
@@ -13,6 +13,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -38,6 +39,9 @@ home=${0%/bin/ssh}/$2
 mkdir -p "$home" && cd "$home" && exec env -i HOME="$home" STEAD_STATE="$home/state" PATH="$PATH" sh -c "$3"
 "#;
 
+/// Where controllers listen.
+const PORT: &str = ":7443";
+
 /// The end of every question of `apply` on a terminal.
 const QUESTION: &str = "[y/N] ";
 
@@ -46,6 +50,8 @@ const SHOWN: [&str; 4] = ["examples", "crates", "corpus", "schemas"];
 
 pub(crate) struct Reader {
     folder: TempDir,
+    /// A port that nobody else has, in place of [`PORT`].
+    port: String,
     /// `export` and `cd`, which hold for what follows.
     kept: RefCell<String>,
 }
@@ -63,7 +69,8 @@ enum Block<'t> {
 impl Reader {
     /// Some folders of the repository lie in the home.
     pub(crate) fn new() -> Self {
-        let reader = Self { folder: tempfile::tempdir().unwrap(), kept: RefCell::default() };
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let reader = Self { folder: tempfile::tempdir().unwrap(), port: format!(":{free}"), kept: RefCell::default() };
         fs::create_dir(reader.home()).unwrap();
         fs::create_dir(reader.home().join("powershell")).unwrap();
         fs::create_dir_all(reader.machines()).unwrap();
@@ -157,7 +164,7 @@ impl Reader {
     }
 
     fn run(&self, command: &str) -> String {
-        let command = command.replace("cargo run -- ", "stead ");
+        let command = command.replace("cargo run -- ", "stead ").replace(PORT, &self.port);
         let output = self.shell(&command).output().unwrap();
         if ["export ", "cd "].iter().any(|keeps| command.starts_with(keeps)) {
             self.kept.borrow_mut().extend([&command, "; "]);
@@ -207,19 +214,19 @@ impl Reader {
     }
 
     fn shown(&self, printed: &str) -> String {
-        let text = printed.replace(&*self.home().to_string_lossy(), "/home/you");
+        let text = printed.replace(&*self.home().to_string_lossy(), "/home/you").replace(&self.port, PORT);
         text.lines().map(|line| without_time(line) + "\n").collect()
     }
 
     fn shell(&self, command: &str) -> Command {
-        let program = Path::new(env!("CARGO_BIN_EXE_stead"));
+        let programs = beside("");
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", &format!("{{ {} {command} ; }} 2>&1", self.kept.borrow())])
             .current_dir(self.home())
             .stdin(Stdio::null())
             .env_clear()
-            .env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()))
+            .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
             .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
             .env("HOME", self.home())
             // Where root keeps it is not for tests.
@@ -250,13 +257,18 @@ fn lacks(language: &str) -> bool {
         "root" => stead_testkit::is_root(TEST),
         "machines" => true,
         "pwsh" => stead_testkit::powershell(TEST).is_some(),
-        _ if Path::new("/usr/bin").join(program).exists() => true,
+        _ if Path::new("/usr/bin").join(program).exists() || beside(program).exists() => true,
         _ => {
             stead_testkit::skip(TEST, &format!("there is no {program}"));
             false
         }
     };
     !language.split(' ').skip(1).all(is_there)
+}
+
+/// A program of this repository.
+fn beside(program: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_stead")).with_file_name(program)
 }
 
 fn block<'t>(language: &str, body: &'t str) -> Block<'t> {
