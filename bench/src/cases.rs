@@ -39,6 +39,8 @@ pub(crate) struct Bench {
     folder: TempDir,
     /// How many folders of managed files there are.
     folders: Cell<u32>,
+    /// How many documents there are.
+    documents: Cell<u32>,
     this: PathBuf,
     stead: PathBuf,
     linked_statically: Option<PathBuf>,
@@ -51,15 +53,27 @@ impl Bench {
         let folder = TempDir::with_prefix("stead-bench")?;
         fs::create_dir(folder.path().join("resources"))?;
         fs::write(folder.path().join("resources/bench-echo.dsc.resource.json"), work::ECHO_MANIFEST)?;
-        Ok(Self { folder, folders: Cell::new(0), this: std::env::current_exe()?, stead, linked_statically, runs })
+        Ok(Self {
+            folder,
+            folders: Cell::new(0),
+            documents: Cell::new(0),
+            this: std::env::current_exe()?,
+            stead,
+            linked_statically,
+            runs,
+        })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
+    /// A document at a place of its own: what one managed that another does not have is left behind, and looked at each time.
     fn document(&self, text: &str) -> io::Result<String> {
-        let path = self.path("document.dsc.yaml");
+        let folder = self.path(&format!("document-{}", self.documents.get()));
+        self.documents.set(self.documents.get() + 1);
+        fs::create_dir(&folder)?;
+        let path = folder.join("document.dsc.yaml");
         fs::write(&path, text)?;
         Ok(path.display().to_string())
     }

@@ -53,6 +53,7 @@ pub(crate) fn run(folder: &Path, modules: &Path, program: &Path, arguments: &[&s
     command.arg("meter").arg(&output).arg(program).args(arguments);
     // Nothing of the user is read or written: what a program keeps for itself lies in the folder.
     command.env("HOME", folder).env("DSC_RESOURCE_PATH", folder.join("resources")).env("PSModulePath", modules);
+    command.env("STEAD_STATE", folder.join("STATE"));
     for kind in ["CONFIG", "DATA", "STATE", "CACHE"] {
         command.env(format!("XDG_{kind}_HOME"), folder.join(kind));
     }
