@@ -73,7 +73,7 @@ impl TryFrom<String> for SourceAddress {
     }
 }
 
-/// What the address of a controller begins with.
+/// The beginning of the address of a controller.
 pub(crate) const CONTROLLER: &str = "fleet+";
 
 /// A folder of a web server by its address.

@@ -33,7 +33,7 @@ use stead_testkit::times;
 
 const FILES: [&str; 5] = ["a", "b", "c", "made/d", "links/e"];
 
-/// What a daemon has read; `None` where it does not run.
+/// The content that a daemon has read; `None` where it does not run.
 #[derive(Clone, Default)]
 struct Daemon {
     loaded: Arc<Mutex<Option<Vec<Option<String>>>>>,
@@ -240,7 +240,7 @@ fn law(number: u64, counts: &mut Counts) {
     }
 }
 
-/// What the document has at a path, else what was there.
+/// The content at a path by the document, else the one that was there.
 fn written(document: &Json, name: &str, before: &BTreeMap<&str, Option<String>>) -> Option<String> {
     let stated = document["resources"].as_array().unwrap().iter().find(|resource| resource["name"] == name);
     match stated {

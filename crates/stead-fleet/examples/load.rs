@@ -382,7 +382,7 @@ async fn report(controller: &Controller, machines: Vec<Machine>) {
     }
 }
 
-/// What the controller has used since then for each of so many.
+/// The processor time of the controller since then, for each of so many.
 fn each(controller: &Controller, used: Duration, count: u64) -> String {
     let used = controller.processor().saturating_sub(used);
     format!("{} us", (used / u32::try_from(count.max(1)).unwrap()).as_micros())

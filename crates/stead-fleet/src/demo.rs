@@ -15,7 +15,7 @@ use stead_system::process::{Environment, Executable};
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
-/// What the machines are to have.
+/// The content that the machines are to have.
 const PAGE: &str = "metadata:
   name: page
 parameters:
@@ -239,7 +239,7 @@ impl Demo<'_> {
         wait(&format!("{machine}/page"), || fs::read_to_string(&page).ok().filter(|found| found == text)).map(drop)
     }
 
-    /// What an operator asks a controller with.
+    /// The environment of commands that ask the controller.
     fn asking(&self) -> [(&'static str, String); 3] {
         let path = |name: &str| self.folder.join(name).display().to_string();
         let certificate = path("controller/tls.pem");

@@ -171,7 +171,7 @@ impl World {
     }
 }
 
-/// What a controller acknowledged.
+/// The reports that a controller acknowledged.
 #[derive(Default, Debug)]
 struct Acknowledged {
     acts: u64,

@@ -1,4 +1,4 @@
-//! What a controller keeps, for how long and for whom: reports, secrets, copies, keys that are replaced, the log.
+//! Retention, secrets, copies, replaced keys and the log of a controller.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 

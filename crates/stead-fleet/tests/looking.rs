@@ -1,4 +1,4 @@
-//! What operators see of machines: states, silence, drift, causes, events, pages.
+//! Machines as operators see them: states, silence, drift, causes, events, pages.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
@@ -265,7 +265,7 @@ fn figures_are_those_of_the_lists() {
     }
 }
 
-/// What a command prints.
+/// The output of a command.
 fn printed(folder: &Path, site: &Site, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
     command.args(words).args(["--url", &site.url, "--certificate"]).arg(folder.join("state/tls.pem"));

@@ -44,7 +44,7 @@ const MACHINES: usize = 8;
 const CONTROLLERS: [u8; 3] = [1, 2, 3];
 const DATABASES: [u8; 2] = [11, 12];
 
-/// What all threads share.
+/// The state that all threads share.
 struct Fleet {
     urls: Vec<String>,
     agent: Agent,

@@ -1,4 +1,4 @@
-//! What a machine sends and what it is answered, without a connection.
+//! Requests of a machine and their answers, without a connection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +47,7 @@ mod applied {
     }
 }
 
-/// What a machine says with a request: its condition, and the time by its clock in milliseconds.
+/// The words of a machine with a request: its condition, and the time by its clock in milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Heartbeat {
@@ -138,7 +138,7 @@ impl MachineAnswer {
         }
     }
 
-    /// What the answer says, in one line, where it is words.
+    /// The words of the answer, in one line.
     pub fn words(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let is_shown = |letter: &char| !letter.is_control();

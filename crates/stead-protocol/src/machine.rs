@@ -22,7 +22,7 @@ const SESSION: u64 = 50 * 60_000;
 /// How soon a machine that began anew asks at the latest, and one that waits for an operator asks again, in milliseconds.
 const BEGIN: u64 = 2_000;
 const ADMISSION: u64 = 30_000;
-/// What a list of reports takes beside them.
+/// The bytes of the brackets around a list of reports.
 const BRACKETS: usize = 2;
 
 /// The time.
@@ -34,7 +34,7 @@ pub struct Now {
     pub clock: i64,
 }
 
-/// What a machine keeps from one process to the next.
+/// The state that a machine keeps from one process to the next.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineMemory {
@@ -60,7 +60,7 @@ pub struct MachineIdentity {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What happened.
+/// An event that the machine learns of.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MachineEvent {
     /// Time passed.
@@ -77,7 +77,7 @@ pub enum MachineEvent {
     Looked(bool),
 }
 
-/// What is to be done, in this order.
+/// The steps that are to be done, in this order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MachineAction {
     /// To be kept before anything that follows.
@@ -94,7 +94,7 @@ pub enum MachineAction {
     LeftOut(u64, String),
 }
 
-/// What a machine is to its controller.
+/// The standing of a machine with its controller.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Membership {
     /// Nothing is known yet.
@@ -142,7 +142,7 @@ pub struct Machine {
     number: u64,
     tag: Option<String>,
     condition: Condition,
-    /// What was said last.
+    /// The last condition that was sent.
     said: Condition,
     asking: Pace,
     reporting: Pace,
@@ -227,7 +227,7 @@ impl Machine {
         (keep, call)
     }
 
-    /// What the machine is to the controller.
+    /// The standing of the machine with the controller.
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
@@ -476,7 +476,7 @@ impl Machine {
         }
     }
 
-    /// What the request that waited was answered.
+    /// Takes in the answer to the request that waited.
     fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now) {
         self.hold.clone_from(&answer.hold);
         match (answer.status, serde_json::from_slice::<DesiredAnswer>(&answer.body)) {

@@ -29,7 +29,7 @@ impl Asker {
     }
 }
 
-/// What is asked for.
+/// The action that a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the table below says what each is")]
 pub enum Action {
@@ -68,7 +68,7 @@ pub struct Route {
     pub path: &'static str,
     /// Who may ask. Of operators, those who may do more may ask as well.
     pub asker: Asker,
-    /// What is asked for.
+    /// The action that it carries out.
     pub action: Action,
 }
 

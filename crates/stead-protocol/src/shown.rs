@@ -1,4 +1,4 @@
-//! What operators are shown. Lists come in pages: each names what the next one begins behind.
+//! Lists for operators, in pages: each names what the next one begins behind.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,7 @@ pub struct MachineShown {
     /// The number of its newest report that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<u64>,
-    /// What it said of itself then.
+    /// Its condition at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<serde_json::Value>,
 }
@@ -150,7 +150,7 @@ pub struct ChannelShown {
     pub applied: u64,
 }
 
-/// What is not in its desired state on a machine.
+/// An instance of a machine that is not in its desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DriftShown {
     /// The machine.
@@ -169,12 +169,12 @@ pub struct InstanceShown {
     /// The type of its resource.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What differs, in words.
+    /// The difference, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<String>,
 }
 
-/// What failed in one stroke on one or many machines.
+/// A failure with one cause, of one or many machines.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CauseShown {
     /// The type of the resource; nothing for what concerns a whole document.

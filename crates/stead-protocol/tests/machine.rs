@@ -259,7 +259,7 @@ struct World {
     machine: Machine,
     kept: MachineMemory,
     controller: Controller,
-    /// What is on its way to the machine.
+    /// The answers on their way to the machine.
     flying: Vec<MachineAnswer>,
     sent: BTreeSet<u64>,
     waiting: BTreeSet<u64>,

@@ -326,7 +326,7 @@ const A_FLEET: usize = 20;
 /// The time by the clock of the machine.
 const NOW: i64 = 200;
 
-/// What was tried, and came out as the model says.
+/// How many attempts came out as the model says.
 #[derive(Default, Debug)]
 struct Tried {
     /// Right, and accepted.

@@ -13,7 +13,7 @@ use crate::transfer;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// What asks a server.
+/// A client of a server.
 pub struct ExchangeClient(Agent);
 
 /// An answer, whatever its status is.
@@ -25,7 +25,7 @@ pub struct ExchangeAnswer {
     pub body: Vec<u8>,
 }
 
-/// What is asked.
+/// A request of HTTP with its body.
 pub struct ExchangeRequest<'a> {
     /// The method of HTTP.
     pub method: &'a str,

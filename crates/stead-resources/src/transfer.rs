@@ -36,7 +36,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// What is asked for.
+/// A request for content at an address.
 pub struct TransferRequest<'a> {
     /// Where it is, with a user and a password if the server wants them.
     pub url: &'a Url,
@@ -50,7 +50,7 @@ pub struct TransferRequest<'a> {
     pub max_size: u64,
     /// By what it is known that the content is right.
     pub vouched: Vouched,
-    /// Whether a server that answers with a failure is left alone: whoever asks comes again later.
+    /// True if a server that answers with a failure is left alone: whoever asks comes again later.
     pub leaves_alone: bool,
     /// Ends it early.
     pub cancel: &'a Cancel,
@@ -67,7 +67,7 @@ pub enum Vouched {
     BySignature,
 }
 
-/// What a file has before anything is fetched into it.
+/// The content of a file before anything is fetched into it.
 #[derive(Clone, Copy, Debug)]
 pub enum TransferStart<'a> {
     /// Nothing that counts.
@@ -257,7 +257,7 @@ impl TransferProblem {
 struct Asking<'a> {
     request: &'a TransferRequest<'a>,
     agent: Agent,
-    /// Whether the system trusts any certificate.
+    /// True if the system trusts any certificate.
     has_roots: bool,
     until: Instant,
 }
@@ -406,7 +406,7 @@ struct Transfer<'a> {
     start: TransferStart<'a>,
     to: &'a File,
     received: u64,
-    /// What tells whether the server still has the same content; without them a transfer begins anew.
+    /// The validators of the content that the server had; without them a transfer begins anew.
     validators: Validators,
 }
 

@@ -227,7 +227,7 @@ pub struct Follow {
 /// The part of [`Follow`] that a controller takes.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Join {
-    /// What is not secret of it.
+    /// The part of it that is not secret.
     #[serde(flatten)]
     pub joining: Joining,
     /// The token, if the machine was given one.

@@ -41,7 +41,7 @@ const STILL: Duration = Duration::from_mins(1);
 /// How many reports are read at once.
 const ROWS: usize = 16;
 
-/// What is kept from one process to the next.
+/// The state that is kept from one process to the next.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Kept {
@@ -173,7 +173,7 @@ impl Controller {
         self.lock().newest.clone()
     }
 
-    /// What is shown of it.
+    /// Its status.
     pub(super) fn status(&self) -> (ControllerStatus, Option<Offline>, Option<SourceFailure>) {
         let shared = self.lock();
         let (standing, failure) = match shared.machine.membership() {

@@ -43,7 +43,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 /// The folder for what readers keep.
 const PLACE: &str = "following";
 
-/// What reads a source.
+/// A reader of a source.
 struct Reading {
     source: SourceAddress,
     cancel: Cancel,

@@ -149,7 +149,7 @@ pub(super) struct Reporting {
 }
 
 impl Reporting {
-    /// What is shown of it; `None` where no reports are sent.
+    /// Its status; `None` where no reports are sent.
     pub(super) fn status(&self) -> Option<ReportingStatus> {
         self.to.clone().map(|to| ReportingStatus { to, away: self.away.clone() })
     }

@@ -60,7 +60,7 @@ impl WaysBack {
 }
 
 impl Session {
-    /// What keeps the changes of a run, also for the run itself.
+    /// The keeper of the changes of a run, also for the run itself.
     pub(super) fn remembered(&self, images: Option<Images>) -> Images {
         let scene = Scene {
             root: self.system_root().map(Path::to_owned),

@@ -10,7 +10,7 @@ use crate::store::{Done, FleetStore, FleetStoreError, Unit, Writer};
 /// Something that is read.
 pub type StoreRead = Box<dyn FnOnce(&mut FleetStore) + Send>;
 
-/// What stands between requests and the store, so that none keeps another one waiting.
+/// The threads between requests and the store, so that none keeps another one waiting.
 pub trait StoreAccess: Send + Sync {
     /// Has a unit written, and `done` called when it is durable or was refused.
     fn write(&self, unit: Unit, done: Done);

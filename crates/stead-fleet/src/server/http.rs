@@ -82,7 +82,7 @@ struct Certificate {
     acceptor: TlsAcceptor,
 }
 
-/// What says that files were replaced: when each was changed, and how long it is.
+/// The state by which files that were replaced are known: when each was changed, and how long it is.
 type FilesState = [Option<(SystemTime, u64)>; 2];
 
 impl Certificate {

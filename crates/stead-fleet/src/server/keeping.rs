@@ -1,4 +1,4 @@
-//! What a controller keeps, and for how long.
+//! Retention of a controller.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What operators list: each list by a filter, in pages.
+//! Lists of operators: each by a filter, in pages.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -127,7 +127,7 @@ impl Controller {
         }
     }
 
-    /// What failed, the most frequent first. Pages of it begin behind a count of lines.
+    /// Failures, the most frequent first. Pages begin behind a count of lines.
     fn failures(&self, wanted: &Wanted) -> Result<ListPage<CauseShown>, Box<Reply>> {
         let skipped: usize = match wanted.after.as_deref().map(str::parse) {
             None => 0,
@@ -156,7 +156,7 @@ impl Controller {
         Ok(ListPage { items, next: (end < all).then(|| end.to_string()) })
     }
 
-    /// The reports of a machine, the newest first. Pages of it begin below a number.
+    /// The reports of a machine, the newest first. Pages begin below a number.
     pub(super) async fn reports_of(&self, asked: &Asked) -> Answered {
         let (id, wanted) = (self.named(asked)?.id(), Wanted::of(asked)?);
         let below = match wanted.after.as_deref().map(str::parse) {

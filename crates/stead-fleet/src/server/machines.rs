@@ -165,7 +165,7 @@ impl Machine {
         *self.outcome.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(outcome));
     }
 
-    /// What its newest report says, of those that were read.
+    /// Its newest report of those that were read.
     pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
         self.outcome.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use stead_protocol::FleetStatus;
 
-/// What is counted since the controller began.
+/// Counts since the controller began.
 #[derive(Default)]
 pub(super) struct Counters {
     /// The answers by their status.

@@ -184,7 +184,7 @@ impl Controller {
         }
     }
 
-    /// What is made of each machine, in the order of their names.
+    /// One value for each machine that has it, in the order of their names.
     fn each_machine<T>(&self, of: impl Fn(&Arc<Machine>) -> Option<T>) -> Vec<T> {
         let machines = self.machines.read().unwrap_or_else(PoisonError::into_inner);
         machines.values().filter_map(of).collect()

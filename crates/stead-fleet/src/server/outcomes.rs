@@ -1,4 +1,4 @@
-//! What controllers read out of reports.
+//! Reports as controllers read them.
 
 use serde_json::Value;
 use stead_protocol::{InstanceShown, MachineState, SentReport};
@@ -7,20 +7,20 @@ use stead_protocol::{InstanceShown, MachineState, SentReport};
 const MOST_INSTANCES: usize = 100;
 const LONGEST_MESSAGE: usize = 300;
 
-/// What a report says, as far as machines are listed by it.
+/// The part of a report by which machines are listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Outcome {
     /// The number of the report.
     pub(super) number: u64,
     /// The state that it stands for.
     pub(super) state: MachineState,
-    /// What differs.
+    /// Instances that differ from the document.
     pub(super) drift: Vec<InstanceShown>,
-    /// What failed.
+    /// Causes of failures.
     pub(super) failures: Vec<FailureCause>,
 }
 
-/// What failed, without what differs from machine to machine: equal causes are one.
+/// The cause of a failure, without what differs from machine to machine: equal causes are one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct FailureCause {
     pub(super) kind: String,

@@ -31,13 +31,13 @@ const LEASE_LENGTH: u64 = 10_000;
 /// How much is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// What the last changes are about.
+    /// Only the channels and machines that changed.
     AtChanges,
     /// All machines, also those that were held until now or could not be pointed.
     AtAll,
 }
 
-/// What must be decided anew.
+/// The channels and machines that must be decided anew.
 #[derive(Default)]
 struct Due {
     machines: Vec<Arc<Machine>>,

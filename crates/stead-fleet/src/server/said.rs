@@ -1,4 +1,4 @@
-//! What a machine says of itself with its requests.
+//! The condition of a machine, as its requests state it.
 
 use serde_json::Value;
 use stead_protocol::MachineState;
@@ -10,7 +10,7 @@ const LONGEST_INTERVAL: u64 = 86_400_000;
 /// How much later than two intervals a machine is silent, in milliseconds.
 const GRACE: u64 = 10_000;
 
-/// What a machine said, as far as controllers understand it.
+/// The condition of a machine, as far as controllers understand it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Said {
     /// The channel, if it was stated, and the number of the release that it has.

@@ -19,7 +19,7 @@ use stead_release::{
 
 use crate::random::Random;
 
-/// What a machine keeps whatever happens to its process.
+/// The disk of a machine, whatever happens to its process.
 #[derive(Default)]
 struct Disk {
     memory: MachineMemory,
@@ -260,7 +260,7 @@ impl Simulated {
         self.handle(time, MachineEvent::Is(self.condition()))
     }
 
-    /// What the machine reported, by its numbers.
+    /// The reports of the machine, by their numbers.
     pub(crate) fn reports(&self) -> &[SentReport] {
         &self.disk.reports
     }

@@ -23,7 +23,7 @@ pub(crate) struct Job {
 pub(crate) struct Operator {
     signed: Operators,
     pub(crate) jobs: VecDeque<Job>,
-    /// What is signed so far, to be published anew if it is lost.
+    /// The statements signed so far, to be published anew if they are lost.
     published: Vec<Job>,
     is_under_way: bool,
     count: u64,
@@ -105,7 +105,7 @@ impl Operator {
         }
     }
 
-    /// What is done next, if nothing is under way.
+    /// The next step, if nothing is under way.
     pub(crate) fn next(&mut self) -> Option<(u64, Job)> {
         if self.is_under_way {
             return None;

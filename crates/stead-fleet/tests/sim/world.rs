@@ -27,7 +27,7 @@ const TURN: u64 = 2_000;
 /// How long everything may take to be as it should once nothing fails any more: the longest wait is five minutes.
 const SETTLE: u64 = 15 * 60_000;
 
-/// What a world is like.
+/// The properties of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nature {
     pub(crate) machines: usize,
@@ -86,12 +86,12 @@ struct Reply {
     answer: MachineAnswer,
 }
 
-/// What was seen.
+/// The events that were seen.
 #[derive(Default)]
 pub(crate) struct History {
     /// The releases that each machine staged, in their order.
     pub(crate) staged: BTreeMap<usize, Vec<(Name, u64)>>,
-    /// What is wrong.
+    /// Defects, in words.
     pub(crate) wrong: Vec<String>,
     /// When each machine asked a controller for something newer, in milliseconds behind the beginning, in the order of time.
     pub(crate) asked: Vec<(u64, usize)>,
@@ -127,7 +127,7 @@ pub(crate) struct World {
     pub(crate) history: History,
 }
 
-/// What happens, when, and in which order among what happens then.
+/// An event, its time, and its order among those of that time.
 struct Due(u64, u64, Happening);
 
 impl PartialEq for Due {
@@ -563,7 +563,7 @@ impl World {
         }
     }
 
-    /// What is missing to the desired state.
+    /// The distance to the desired state, in words.
     fn left(&mut self) -> Vec<String> {
         let mut left = self.operator.left();
         let newest = self.operator.newest();

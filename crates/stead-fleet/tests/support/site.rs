@@ -230,7 +230,7 @@ pub(crate) struct Operators {
     rosters: Option<Numbered>,
     /// The keys that secrets are sealed to, as rosters have them.
     pub(crate) sealing: BTreeMap<MachineName, SealingKey>,
-    /// What the next release commits to.
+    /// The digests that the next release commits to.
     pub(crate) sealed: Option<SealedParameters>,
 }
 

@@ -33,7 +33,7 @@ fn world(site: &str) -> World {
     world
 }
 
-/// What the vault was asked for since the last time.
+/// The names that the vault was asked for since the last time.
 fn asked(world: &World) -> Vec<String> {
     let asked = world.read("bin/asked").lines().map(str::to_owned).collect();
     let _ = fs::remove_file(world.path("bin/asked"));

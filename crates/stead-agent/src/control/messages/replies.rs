@@ -234,7 +234,7 @@ pub struct ReportingStatus {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ControllerStatus {
-    /// What it is there.
+    /// Its standing there.
     pub standing: ControllerStanding,
     /// Until when it stays as it is, because an operator said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,7 +244,7 @@ pub struct ControllerStatus {
     pub held_because: Option<String>,
 }
 
-/// What a machine is to its controller.
+/// The standing of a machine with its controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ControllerStanding {
     /// The controller was not asked yet, or has not answered.

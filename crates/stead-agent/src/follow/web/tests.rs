@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What follows a server, with a place of its own.
+/// A follower of a server, with a place of its own.
 struct Machine(TempDir);
 
 impl Machine {

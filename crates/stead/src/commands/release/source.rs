@@ -174,7 +174,7 @@ impl AnyStatement {
         Self::of(&read(path)?, path)
     }
 
-    /// What the bytes of a file are.
+    /// The kind of a file's bytes.
     pub(super) fn of(bytes: &[u8], path: &Path) -> Result<Self, Unusable> {
         let begins = |purpose: &str| bytes.starts_with(purpose.as_bytes());
         let read = if begins("stead-root ") {
