@@ -1,4 +1,4 @@
-//! The controller of a fleet, which says to machines what is newer and keeps what they report.
+//! The controller of a fleet, which serves signed releases to machines and keeps their reports.
 //!
 //! What counts is signed elsewhere (`stead-release`): a controller that lies can keep news back, and change no machine.
 

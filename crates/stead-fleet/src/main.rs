@@ -35,7 +35,7 @@ const UNUSABLE: u8 = 3;
 /// How long is waited for a controller that ends.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// The controller of a fleet: says to machines what is newer, and keeps what they report
+/// The controller of a fleet: serves signed releases to machines, and keeps their reports
 #[derive(Parser)]
 #[command(name = "stead-fleet", version, max_term_width = 100)]
 struct Arguments {
@@ -45,23 +45,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answer machines and operators until it is ended
+    /// Run the controller in the foreground
     Run(Run),
-    /// Copy what a controller keeps into a folder, while it runs: a controller can be run on it
+    /// Back up a controller to a folder, also while it runs
     Backup {
         /// The folder, which has no store
         to: PathBuf,
         #[command(flatten)]
         kept: Kept,
     },
-    /// Have the sessions of machines be derived from another secret; none is refused for it
+    /// Replace the secret from which session keys are derived; no machine is refused meanwhile
     Rotate {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Make the account of an operator, or give one another token, which is printed once
+    /// Create the account of an operator, or replace its token; the token is printed once
     Operator(OperatorArguments),
-    /// Show it all in a folder: a controller, three machines, a release, a drift and its repair; needs no rights
+    /// Run a demonstration in a folder: a controller, three machines, a release, a drift and its repair; needs no root
     Demo(DemoArguments),
     #[command(flatten)]
     Asked(commands::Asked),

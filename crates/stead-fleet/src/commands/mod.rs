@@ -93,11 +93,11 @@ pub(crate) enum Asked {
         #[command(flatten)]
         listing: Listing,
     },
-    /// List labels that machines asked for and operators did not sign
+    /// List labels that machines asked for and no operator has signed
     Labels(Meant),
-    /// List what is not in its desired state
+    /// List instances that are not in their desired state
     Drift(Meant),
-    /// List what failed, equal causes as one
+    /// List failures, grouped by cause
     Failures(Meant),
     /// List the reports of a machine, the newest first
     Reports {
@@ -110,7 +110,7 @@ pub(crate) enum Asked {
         #[command(flatten)]
         listing: Listing,
     },
-    /// List what happened lately: states that changed, and acts of operators
+    /// List recent events: changes of state, and acts of operators
     Events {
         /// Wait for more, until it is interrupted
         #[arg(long)]
@@ -120,9 +120,9 @@ pub(crate) enum Asked {
     },
     /// Admit machines that wait; one that shares its key with another goes on
     Admit(Named),
-    /// Refuse machines, and their keys, for ever
+    /// Remove machines from the fleet, and refuse their keys from now on
     Retire(Named),
-    /// Leave machines as they are for a while
+    /// Hold machines at their release until a time
     Hold {
         /// For how many seconds from now; 0 lets them go
         #[arg(long = "for", value_name = "SECONDS")]
@@ -133,7 +133,7 @@ pub(crate) enum Asked {
         #[command(flatten)]
         named: Named,
     },
-    /// Make a token with which machines join, and print it once
+    /// Create a token with which machines join; it is printed once
     Token {
         /// How many machines
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
