@@ -248,8 +248,7 @@ fn controllers_apart_lose_double_and_turn_back_nothing_at_a_failover() {
     operator.sign();
     publish(&mut operator);
     let kept = until(|| Some(count(&controllers.place)).filter(|count| *count > before + 20));
-    pair.fail_over();
-    let found = count(&controllers.place);
+    let found = pair.fail_over();
     assert!(found < kept, "the standby lacks nothing, so that nothing is shown: {found} of {kept}");
     operator.again();
     operator.sign();

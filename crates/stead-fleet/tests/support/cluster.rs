@@ -57,13 +57,17 @@ impl Pair {
         ))
     }
 
-    /// Kills the server, and promotes the standby.
-    pub(crate) fn fail_over(&mut self) {
+    /// Kills the server, promotes the standby, and says how many reports that has before anybody writes to it.
+    pub(crate) fn fail_over(&mut self) -> u64 {
         let server = fs::read_to_string(self.primary.folder.join("data/postmaster.pid")).expect("the server runs");
         let id = server.lines().next().and_then(|line| line.parse().ok()).and_then(rustix::process::Pid::from_raw);
         let id = id.expect("a process");
         rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it is killed");
+        let place = self.standby.place("postgres");
+        let mut client = postgres::Client::connect(&place, postgres::NoTls).expect("the standby answers");
+        let row = client.query_one("SELECT count(*) FROM reports", &[]).expect("reports are counted");
         self.standby.promote();
+        u64::try_from(row.get::<_, i64>(0)).expect("a count")
     }
 }
 
