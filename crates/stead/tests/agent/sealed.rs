@@ -105,12 +105,13 @@ fn secrets_are_on_the_machine_that_they_are_sealed_to_and_nowhere_else() {
     let written = |machine: &Machine| machine.ok(&["report", "--out", &out]);
     assert!(written(&shop.machine).ends_with("0 reports written\n"), "each is one file");
     assert!(written(&other).ends_with("0 reports written\n"), "it did nothing yet");
-    // It is sealed to the other machine as well; an envelope of somebody else is refused.
+    // It is sealed to the other machine as well, which looks by itself; an envelope of somebody else is refused.
+    other.kill();
     shop.stead("release seal fleet/web/1.release --fleet fleet/root --secrets web-1.secrets");
     let [own, others] = ["web1", "web2"].map(|name| shop.machine.path(&format!("fleet/web/1.sealed/{name}")));
     let sealed = fs::read(&others).unwrap();
     fs::copy(&own, &others).unwrap();
-    other.signal(Signal::USR1);
+    other.start();
     until(|| (other.status()["Source"]["Code"] == "E1432").then_some(()));
     fs::write(&others, &sealed).unwrap();
     other.signal(Signal::USR1);
