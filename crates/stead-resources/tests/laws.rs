@@ -441,7 +441,7 @@ fn answered<T>(answer: Result<T, Failure>) -> Result<T, TestCaseError> {
 
 /// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
 fn converges(given: &str, type_name: &str, desired: Json) -> Result<(), TestCaseError> {
-    let world = World::build(given);
+    let world = World::build_in_memory(given);
     let (provider, cx, desired) = (provider(type_name), world.context_for(type_name), Plain::new(desired));
     let before = world.imprint();
     let tested = provider.test(&cx, &desired);

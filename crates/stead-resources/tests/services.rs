@@ -350,7 +350,7 @@ proptest! {
     /// A set fails as the what-if says, or does what it says and reaches the desired state; a second one changes nothing.
     #[test]
     fn units_converge(files in subsequence(FILES.to_vec(), 0..=FILES.len()), desired in desired()) {
-        let world = World::build(&files.join("\n"));
+        let world = World::build_in_memory(&files.join("\n"));
         let (provider, cx, desired) = (provider("Stead/Service"), world.context_for("Stead/Service"), Plain::new(desired));
         let before = world.imprint();
         let tested = provider.test(&cx, &desired);

@@ -54,7 +54,7 @@ proptest! {
     /// A prediction says what a set does, and a set is made where a test finds that it is needed, and not again.
     #[test]
     fn every_command_does_what_was_predicted(given in start(), stated in command()) {
-        let world = World::build(&given);
+        let world = World::build_in_memory(&given);
         let (provider, cx) = (provider("Stead/Command"), world.context());
         let (sets, tests) = (stated.get("set").is_some(), stated.get("test").is_some());
         let ends_well = !stated["set"].as_str().is_some_and(|script| script.contains("exit"));
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn a_program_is_run_by_every_set(code in 0..3_i64, expected in proptest::option::of(0..3_i64), by in select(vec!["sh", "./run", "./none"])) {
         let script = format!("echo run >> log; exit {code}");
-        let world = World::build(&format!("file run 0755 {}\n", json!(format!("#!/bin/sh\n{script}\n"))));
+        let world = World::build_in_memory(&format!("file run 0755 {}\n", json!(format!("#!/bin/sh\n{script}\n"))));
         let (provider, cx) = (provider("Microsoft.DSC.Transitional/RunCommandOnSet"), world.context());
         let mut stated = json!({ "executable": by });
         if by == "sh" {

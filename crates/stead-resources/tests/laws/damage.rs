@@ -53,7 +53,7 @@ proptest! {
     /// It is refused as it is in what-if, or unpacked, and nothing else is touched.
     #[test]
     fn a_damaged_archive_is_refused_or_unpacked(archive in damage()) {
-        let world = World::build("file other 0644 \"x\"\nfile e/d/own 0600 \"x\"");
+        let world = World::build_in_memory("file other 0644 \"x\"\nfile e/d/own 0600 \"x\"");
         fs::write(world.root.path().join("a"), archive).unwrap();
         let (provider, desired) = (provider("Stead/Archive"), plain(r#"{"path": "e/d", "source": "a"}"#));
         let (cx, before, imprint) = (world.context_for("Stead/Archive"), world.tree(), world.imprint());

@@ -141,7 +141,7 @@ proptest! {
     /// so, too.
     #[test]
     fn an_echo_gives_back_what_it_is_given(output in output(), shows in proptest::option::of(any::<bool>())) {
-        let world = World::build("");
+        let world = World::build_in_memory("");
         let (provider, cx) = (provider("Microsoft.DSC.Debug/Echo"), world.context());
         let desired = Plain::new(json!({ "output": output, "showSecrets": shows }));
         let got = answered(provider.get(&cx, &desired))?;
@@ -164,7 +164,7 @@ proptest! {
     /// A test is a comparison with what a get finds, and an export lists the same.
     #[test]
     fn the_operating_system_is_compared_with_what_it_says(release in os_release(), stated in os_properties()) {
-        let world = World::build(&format!("file etc/os-release 0644 {release}\n"));
+        let world = World::build_in_memory(&format!("file etc/os-release 0644 {release}\n"));
         let (provider, before) = (provider("Microsoft/OSInfo"), world.imprint());
         let cx = Context { system_root: SystemRoot::below(world.root.path()), ..world.context() };
         let desired = Plain::new(stated);

@@ -32,6 +32,14 @@ impl World {
         Self::build_in(&std::env::temp_dir(), given)
     }
 
+    /// Builds a tree in memory where the system has a place for that: thousands of random ones would wait for the disk, which
+    /// those of [`World::build`] are on.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn build_in_memory(given: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::build_in(memory, given) } else { Self::build(given) }
+    }
+
     fn build_in(folder: &Path, given: &str) -> Self {
         let world = Self { root: tempfile::tempdir_in(folder).unwrap(), trace: Arc::default() };
         let mut modes = Vec::new();
