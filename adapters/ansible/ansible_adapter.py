@@ -35,13 +35,16 @@ class Module(Resource):
         if method not in ("get", "test", "set"):
             raise Unsupported(f"modules have no method '{method}'")
         checked = self.check(name, desired, call, method == "get")
-        unknown = checked.unknown(name)
-        actual = {**checked.before(), **({"drift": [unknown]} if unknown and "drift" not in desired else {})}
+        if checked.unknown is not None:
+            unknown = {"unknown": checked.unknown}
+            return {"actual": {}} if method == "get" else {"actual": {}, **unknown} if method == "test" else {"after": {}, **unknown}
+        silent = checked.silent(name)
+        actual = {**checked.before(), **({"drift": [silent]} if silent and "drift" not in desired else {})}
         if method == "get":
             return {"actual": actual}
         if method == "test":
             return {"actual": actual, "inDesiredState": not checked.changed, "differing": checked.differing()}
-        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [unknown]} if unknown else {})}
+        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [silent]} if silent else {})}
 
     def close(self):
         """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
@@ -78,9 +81,13 @@ class Checked:
     """What a run said, as states."""
 
     def __init__(self, desired, result):
-        self.result, self.changed, self.skipped = result, bool(result.get("changed")), bool(result.get("skipped"))
+        self.result, self.changed = result, bool(result.get("changed"))
         self.hidden = any(holds_secret(value) for value in desired.values())
         self.stated = {name: value for name, value in desired.items() if not holds_secret(value)}
+        # A module without check mode is skipped in it, and so is one that has nothing to do.
+        why = str(result.get("msg") or "it has no check mode")
+        is_unknown = bool(result.get("skipped")) and "check mode" in why
+        self.unknown = "it has no check mode" if is_unknown and self.hidden else why if is_unknown else None
         self.old, self.new = ({}, {}) if self.hidden else self.differences()
 
     def differences(self):
@@ -116,12 +123,8 @@ class Checked:
             return []
         return list(dict.fromkeys([*self.old, *self.new])) or ["result"]
 
-    def unknown(self, name):
-        """What check mode leaves open, in words; nothing if it says all. One that has nothing to do is skipped, too."""
-        why = str(self.result.get("msg") or "it has no check mode")
-        if self.skipped and "check mode" in why:
-            self.changed = True
-            return f"whether '{name}' changes anything is unknown: {'it has no check mode' if self.hidden else why}"
+    def silent(self, name):
+        """What check mode leaves open of a change, in words; nothing if it says all."""
         return f"'{name}' does not say what it would change" if self.changed and not self.new else None
 
 

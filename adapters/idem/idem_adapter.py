@@ -110,9 +110,11 @@ class State(Resource):
             return verdict(functions, fun, desired)
         if method not in ("get", "test", "set"):
             raise Unsupported(f"states have no method '{method}'")
-        # Idem calls such a function each time; and what is pending is not done.
-        if method == "test" and (fun not in ("present", "absent") or call.pending is not None):
+        if method == "test" and call.pending is not None:
             return {"actual": {}, "inDesiredState": False, "differing": []}
+        # Idem calls such a function each time.
+        if method == "test" and fun not in ("present", "absent"):
+            return {"actual": {}, "unknown": f"'{fun}' has no test"}
         if method == "get" and fun not in ("present", "absent"):
             return {"actual": stated(desired)}
         returned = self.call(ref, functions[fun], desired, method != "set" or what_if, call)

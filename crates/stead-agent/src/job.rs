@@ -392,7 +392,7 @@ impl JobSpec {
             let status = report.status(id);
             failed |= status.is_some_and(Status::blocks) && node.role == Role::Instance;
             failed |= failed_container(run, id) || node.role == Role::Instance && has_failed_so_far(run, id);
-            drifted |= status == Some(&Status::Drifted);
+            drifted |= matches!(status, Some(Status::Drifted | Status::Undetermined));
             instances += u64::from(node.role == Role::Instance);
         }
         let restart: BTreeSet<String> = asked_for_restart(report).collect();

@@ -101,6 +101,9 @@ pub struct Tested {
     pub in_desired_state: bool,
     /// The top-level properties that differ.
     pub differing: Vec<String>,
+    /// Why the resource cannot tell whether it is the desired one, if it cannot: it then counts as one that is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Arc<str>>,
     /// The state and effects that a set would have, where the desired state does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<Box<Prediction>>,
@@ -127,6 +130,11 @@ pub struct Prediction {
 }
 
 impl Tested {
+    /// Returns whether the state is found to be another than the desired one.
+    pub fn differs(&self) -> bool {
+        !self.in_desired_state && self.unknown.is_none()
+    }
+
     /// The states in it: the actual one, and what a set would make of it where that is known.
     pub fn states(&self) -> impl Iterator<Item = &Value> {
         std::iter::once(&*self.actual).chain(self.predicted.as_deref().map(|predicted| &*predicted.after))
@@ -154,6 +162,9 @@ pub struct Changed {
     pub changed: Option<Vec<String>>,
     /// The messages of the resource about a what-if.
     pub what_if: Vec<String>,
+    /// In what-if: why the resource cannot tell whether anything would change, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Arc<str>>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
     /// The things that are created and destroyed, as far as the resource says so; the same in what-if.
@@ -337,6 +348,15 @@ impl Changed {
 }
 
 impl Outcome {
+    /// Returns why the resource cannot tell whether anything is to be changed, if it cannot.
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Tested(tested) => tested.unknown.as_deref(),
+            Self::Changed(changed) => changed.unknown.as_deref(),
+            Self::Got(_) | Self::Deleted(_) | Self::Exported(_) | Self::Pending(_) | Self::Failed(_) => None,
+        }
+    }
+
     /// Returns why the desired state was not reached, where that is known of a call: without secrets, in one or more
     /// sentences.
     pub fn why_not_reached(&self) -> Option<String> {

@@ -316,12 +316,19 @@ pub enum Status {
     Skipped(SkipReason),
     /// In what-if: it depends on what this instance will have become.
     Unknown(InstancePath),
+    /// Its resource cannot tell: a test whether it is in the desired state, a what-if whether anything would change.
+    Undetermined,
 }
 
 impl Status {
     /// Returns whether it ended as intended, as far as that can be known.
     pub fn succeeded(&self) -> bool {
         !self.blocks() && !matches!(self, Self::Unknown(_))
+    }
+
+    /// Returns whether nobody can tell how it will have ended, or whether anything is to be done.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_) | Self::Undetermined)
     }
 
     /// Returns whether instances that require this one cannot go on.

@@ -350,6 +350,7 @@ mod tests {
     /// Of an instance with one claim, whose set has these effects.
     fn footprint(path: &str, extent: Extent, effects: Effects) -> Footprint {
         let changed = Changed {
+            unknown: None,
             before: Arc::default(),
             after: Arc::default(),
             changed: Some(vec!["mode".to_owned()]),

@@ -101,6 +101,8 @@ pub enum AttemptResult<'a> {
     InState,
     /// A test found that the state differs, and no set followed.
     Drifted,
+    /// The resource cannot tell, for this reason, and no set followed.
+    Undetermined(&'a str),
     /// A set reached the desired state, or nobody can tell.
     Changed(&'a Changed),
     /// After the set these properties still differ.
@@ -267,6 +269,9 @@ impl AttemptRecord {
     pub fn result(&self) -> AttemptResult<'_> {
         let is_over = self.calls.last().is_some_and(|call| call.elapsed.is_some());
         let Some(response) = self.response.as_deref().filter(|_| is_over) else { return AttemptResult::Interrupted };
+        if let Some(why) = response.outcome.unknown() {
+            return AttemptResult::Undetermined(why);
+        }
         match &response.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => AttemptResult::Read,
             Outcome::Tested(tested) if tested.in_desired_state => AttemptResult::InState,
@@ -297,6 +302,7 @@ impl<'a> AttemptResult<'a> {
             Self::NotConverged(changed, _) => changed.why_not_reached(),
             Self::Pending(pending) => Some(pending.message.clone()),
             Self::Failed(failure) => Some(failure.message.clone()),
+            Self::Undetermined(why) => Some(why.to_owned()),
             Self::Read | Self::InState | Self::Drifted | Self::Changed(_) | Self::Deleted | Self::Interrupted => None,
         }
     }

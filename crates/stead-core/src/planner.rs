@@ -99,6 +99,8 @@ pub enum Reply {
         in_desired_state: Option<bool>,
         /// The properties that it says differ.
         differing: Option<Vec<String>>,
+        /// Why it has no verdict, if it says so.
+        unknown: Option<Arc<str>>,
         /// The result that a set would have, where the desired state does not tell.
         predicted: Option<Box<Prediction>>,
     },
@@ -123,6 +125,8 @@ pub struct SetReply {
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
     pub what_if: Vec<String>,
+    /// In what-if: why it cannot tell whether it would change anything.
+    pub unknown: Option<Arc<str>>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
     /// The things that are created and destroyed besides what the states show.
@@ -206,6 +210,7 @@ struct TestReply {
     actual: Option<Reading>,
     in_desired_state: Option<bool>,
     differing: Option<Vec<String>>,
+    unknown: Option<Arc<str>>,
     predicted: Option<Box<Prediction>>,
 }
 
@@ -333,8 +338,8 @@ impl<'a> Planner<'a> {
                 }
                 Stage::After => self.after = Some(reading),
             },
-            Reply::Test { actual, in_desired_state, differing, predicted } => {
-                self.test = Some(TestReply { actual, in_desired_state, differing, predicted });
+            Reply::Test { actual, in_desired_state, differing, unknown, predicted } => {
+                self.test = Some(TestReply { actual, in_desired_state, differing, unknown, predicted });
             }
             Reply::Set(reply) => self.set = Some(*reply),
             Reply::Deleted(words) => self.deleted = Some(words),
@@ -388,12 +393,12 @@ impl<'a> Planner<'a> {
             self.test = Some(reply);
             return self.read(stage).map(Err);
         };
-        let TestReply { in_desired_state: verdict, differing: names, predicted, .. } = reply;
+        let TestReply { in_desired_state: verdict, differing: names, unknown, predicted, .. } = reply;
         let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
         let differing = names.unwrap_or_else(|| differing(self.desired, &state, &self.rules));
-        let in_desired_state = own.unwrap_or(differing.is_empty());
+        let in_desired_state = unknown.is_none() && own.unwrap_or(differing.is_empty());
         let passed = self.desired.as_object().and_then(|desired| desired.get("_metadata")).cloned().map(Box::new);
-        Ok(Ok((Tested { actual: state, in_desired_state, differing, predicted, metadata: passed }, metadata)))
+        Ok(Ok((Tested { actual: state, in_desired_state, differing, unknown, predicted, metadata: passed }, metadata)))
     }
 
     /// Returns whether the state before needs to be read: it is not known, somebody asks for it, and the resource can report it.
@@ -429,8 +434,8 @@ fn unsupported(message: &str) -> Failure {
 
 /// Two states, and nothing said of what lies between.
 fn unchanged(before: Arc<Value>, after: Arc<Value>) -> Changed {
-    let (changed, what_if, presumed, effects) = (None, Vec::new(), None, Effects::default());
-    Changed { before, after, changed, what_if, presumed, effects, verified: Verification::NotVerifiable }
+    let (changed, what_if, unknown, presumed, effects) = (None, Vec::new(), None, None, Effects::default());
+    Changed { before, after, changed, what_if, unknown, presumed, effects, verified: Verification::NotVerifiable }
 }
 
 fn done(outcome: Outcome, metadata: Option<Value>) -> PlannerStep {

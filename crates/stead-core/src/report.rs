@@ -79,7 +79,7 @@ pub struct Totals {
     pub unchanged: usize,
     /// Not in the desired state.
     pub drifted: usize,
-    /// Unknown until something else has changed.
+    /// Unknown until something else has changed, or to their resources.
     pub unknown: usize,
     /// Failed.
     pub failed: usize,
@@ -230,7 +230,7 @@ impl Report {
                 Status::Failed => &mut totals.failed,
                 Status::Pending => &mut totals.pending,
                 Status::Skipped(_) => &mut totals.skipped,
-                Status::Unknown(_) => &mut totals.unknown,
+                Status::Unknown(_) | Status::Undetermined => &mut totals.unknown,
             };
             *count += 1;
         }

@@ -243,7 +243,8 @@ impl Scripts<'_> {
         let verified = if is_realized { Verification::InState } else { Verification::Differs(vec!["x".to_owned()]) };
         let [before, after] = [before, after].map(|state| Arc::new(Value::from(Json::from(state))));
         let (what_if, presumed, effects) = (Vec::new(), None, Effects::default());
-        let changed = Changed { before, after, changed: Some(changed), what_if, presumed, effects, verified };
+        let changed =
+            Changed { before, after, changed: Some(changed), what_if, unknown: None, presumed, effects, verified };
         Outcome::Changed(Box::new(changed))
     }
 

@@ -67,6 +67,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
                 (Some(false), Wanted::All),
             ] {
                 let found = |in_desired_state| Tested {
+                    unknown: None,
                     actual: json(r#"{"x": 2}"#).into(),
                     in_desired_state,
                     differing: vec![],
@@ -176,7 +177,9 @@ fn a_state_that_cannot_be_read_is_unknown() {
 /// An answer with a verdict and no state.
 fn decided(method: Method) -> Reply {
     match method {
-        Method::Test => Reply::Test { in_desired_state: Some(false), actual: None, differing: None, predicted: None },
+        Method::Test => {
+            Reply::Test { in_desired_state: Some(false), actual: None, differing: None, unknown: None, predicted: None }
+        }
         _ => answer(method, Answers::Terse),
     }
 }
@@ -229,7 +232,7 @@ fn answer(method: Method, answers: Answers) -> Reply {
         Method::Get => Reply::State(reading()),
         Method::Test => {
             let in_desired_state = full.as_ref().map(|_| false);
-            Reply::Test { in_desired_state, actual: full, differing: None, predicted: None }
+            Reply::Test { in_desired_state, actual: full, differing: None, unknown: None, predicted: None }
         }
         Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }.into()),
         Method::Delete(_) => Reply::Deleted(Vec::new()),

@@ -235,6 +235,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("detached", length) => thing.job = Some(Job::new(length.parse().ok()?, true)),
         ("restart", "system") => thing.restarts.push(Restart::System("this".to_owned())),
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
+        ("test", "silent") => thing.is_silent = true,
         ("touches", "anything") => thing.touches = None,
         ("replaces", path) => (thing.touches, thing.extent) = (Some(vec![path.into()]), Extent::Whole),
         ("once", path) => thing.once = Some(path.into()),
@@ -293,6 +294,7 @@ fn answered(answer: &Response) -> String {
         Outcome::Pending(pending) => format!("is pending: {}", pending.message),
         Outcome::Failed(failure) => format!("failed: {}", failure.message),
         Outcome::Tested(tested) if tested.in_desired_state => "is in state".to_owned(),
+        Outcome::Tested(tested) if tested.unknown.is_some() => "cannot tell".to_owned(),
         Outcome::Tested(tested) => format!("differs in {}", tested.differing.join(", ")),
         Outcome::Changed(changed) => {
             let names = changed.changed.as_deref().unwrap_or_default().join(", ");

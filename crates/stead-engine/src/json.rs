@@ -119,7 +119,7 @@ fn word(status: &Status) -> &'static str {
         Status::Pending => "pending",
         Status::Skipped(SkipReason::Condition) => "skippedByCondition",
         Status::Skipped(_) => "skipped",
-        Status::Unknown(_) => "unknown",
+        Status::Unknown(_) | Status::Undetermined => "unknown",
     }
 }
 

@@ -37,7 +37,7 @@ impl Removals {
         for (id, _) in plan.graph().iter() {
             let record = plan.report().record(id);
             match (record.status(), record.changed()) {
-                (Some(Status::Unknown(_)), _) => drop(removals.unknown.insert(id)),
+                (Some(status), _) if status.is_unknown() => drop(removals.unknown.insert(id)),
                 (Some(Status::Changed), Some(changed)) => {
                     let effects = Effects { effect: Some(changed.effect()), ..changed.effects.clone() };
                     removals.shown.extend(effects.is_destructive().then_some((id, effects)));

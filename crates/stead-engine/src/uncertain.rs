@@ -85,7 +85,7 @@ pub(crate) fn refused_as_uncertain(call: &Call, outcome: &Outcome, way_out: WayO
     let is_in_state = match outcome {
         Outcome::Tested(tested) => tested.in_desired_state,
         Outcome::Changed(changed) => {
-            let differed = call.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
+            let differed = call.tested.as_ref().is_some_and(|tested| tested.differs());
             !differed && changed.changed.as_ref().is_none_or(Vec::is_empty)
         }
         _ => false,

@@ -36,6 +36,7 @@ impl Calls for Nothing {
         let actual = Arc::new((*call.desired).clone());
         let outcome = if call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
+                unknown: None,
                 before: Arc::clone(&actual),
                 after: actual,
                 changed: Some(vec!["output".to_owned()]),
@@ -47,6 +48,7 @@ impl Calls for Nothing {
         } else {
             let in_desired_state = call.execution == Execution::Actual || call.name().ends_with('7');
             Outcome::Tested(Arc::new(Tested {
+                unknown: None,
                 actual,
                 in_desired_state,
                 differing: Vec::new(),

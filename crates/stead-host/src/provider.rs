@@ -232,6 +232,8 @@ pub struct TestReply {
     pub in_desired_state: Option<bool>,
     /// The properties that it says differ.
     pub differing: Option<Vec<String>>,
+    /// Why it has no verdict, if it says so.
+    pub unknown: Option<String>,
     /// The result that a set would have, where the desired state does not tell, such as where it names the source of
     /// a content.
     pub predicted: Option<Prediction>,
@@ -283,6 +285,8 @@ pub struct SetReply {
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
     pub what_if: Vec<String>,
+    /// In what-if: why it cannot tell whether it would change anything.
+    pub unknown: Option<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
     /// The things that are created and destroyed besides what the states show; the same in what-if and when it is

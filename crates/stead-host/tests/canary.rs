@@ -179,6 +179,7 @@ impl Provider for Chatty {
             actual,
             in_desired_state: Some(false),
             differing: Some(words),
+            unknown: None,
             predicted: Some(predicted),
             pending: None,
         })

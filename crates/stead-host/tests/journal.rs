@@ -41,6 +41,7 @@ fn events(origin: &str) -> Vec<Event> {
         [("text".to_owned(), secret), ("n".to_owned(), json!(0.1).into())].into_iter().collect(),
     ));
     let tested = Tested {
+        unknown: None,
         actual: Arc::new(json!({"n": [1, null, {"$sealed": "x"}]}).into()),
         in_desired_state: true,
         differing: vec![],

@@ -73,6 +73,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
     let tested = json.get("tested").map(|tested| {
         let names = tested["differing"].as_array().into_iter().flatten().filter_map(Json::as_str);
         Arc::new(Tested {
+            unknown: None,
             actual: value(&tested["actual"]).into(),
             in_desired_state: tested["inDesiredState"].as_bool().unwrap_or(false),
             differing: names.map(str::to_owned).collect(),
@@ -266,6 +267,7 @@ impl Provider for Scripted {
             actual: answer.get("actual").cloned().map(Plain::new),
             in_desired_state: answer["inDesiredState"].as_bool(),
             differing: names(answer.get("differing")),
+            unknown: answer["unknown"].as_str().map(str::to_owned),
             predicted: None,
             pending: None,
         })
@@ -278,6 +280,7 @@ impl Provider for Scripted {
             unread: answer["unread"].as_str().map(|why| Failure::new(FailureKind::Exit(1), why)),
             changed: names(answer.get("changed")),
             what_if: names(answer.get("whatIf")).unwrap_or_default(),
+            unknown: answer["unknown"].as_str().map(str::to_owned),
             ..SetReply::default()
         })
     }
@@ -313,6 +316,9 @@ impl Provider for Scripted {
 
 fn shown(answer: &Response) -> String {
     let mut json = outcome(&answer.outcome);
+    if let Some(why) = answer.outcome.unknown() {
+        json["unknown"] = json!(why);
+    }
     if let (Some(metadata), Json::Object(members)) = (&answer.metadata, &mut json) {
         members.insert("metadata".to_owned(), with_seals(metadata));
     }

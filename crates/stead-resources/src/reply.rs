@@ -27,6 +27,7 @@ pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
     TestReply {
         actual: Some(Plain::new(actual)),
         in_desired_state: Some(differing.is_empty()),
+        unknown: None,
         differing: Some(owned(differing)),
         predicted: None,
         pending: None,

@@ -95,6 +95,7 @@ impl System {
     fn bound_to(&self, shown: SetReply) -> Context {
         let after = shown.after.map(Plain::into_shared).unwrap_or_default();
         let changed = Changed {
+            unknown: None,
             before: Arc::default(),
             after,
             changed: shown.changed,

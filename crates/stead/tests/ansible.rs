@@ -209,7 +209,11 @@ fn modules_do_what_ansible_playbook_has_them_do() {
         assert_eq!(statuses.len(), steps.len(), "{}{}", mine.stdout, mine.stderr);
         assert_eq!(verdicts.len(), steps.len(), "{}{}", other.stdout, other.stderr);
         for (task, verdict) in &verdicts {
-            let expected = if has_nothing_to_do(task, verdict) { "unchanged" } else { "changed" };
+            let expected = match verdict.as_str() {
+                _ if has_nothing_to_do(task, verdict) => "unchanged",
+                "skipping" => "unknown",
+                _ => "changed",
+            };
             assert_eq!(statuses[task], expected, "{task}: {verdict}\n{}", mine.stdout);
         }
         verdicts.iter().filter(|(task, verdict)| !has_nothing_to_do(task, verdict)).count()
@@ -266,8 +270,13 @@ fn a_module_without_check_mode_is_unknown() {
     for verb in ["plan", "check"] {
         for form in ["text", "json"] {
             let plan = site.stead(&site.folder("work"), &[verb, "main.json", "-o", form]);
-            let says = plan.stdout.contains("whether 'own.site.blunt' changes anything is unknown");
+            let says = plan.stdout.contains("remote module (own.site.blunt) does not support check mode");
             assert!(says, "{verb}, {form}: {}{}", plan.stdout, plan.stderr);
+            assert_eq!(plan.code, Some(2), "{verb}, {form}");
+            if form == "json" {
+                assert_eq!(plan.statuses()["blunt"], "unknown");
+                assert_eq!(plan.json()["totals"]["unknown"], 1, "{}", plan.stdout);
+            }
         }
     }
     assert!(!path.exists());

@@ -182,7 +182,7 @@ fn a_state_runs_with_the_profile_that_it_names() {
     let sls = ["default", "other", "nobody"]
         .map(|profile| format!("{profile}:\n  login.run:\n  - path: {}\n  - acct_profile: {profile}\n", log.display()));
     let report = site.converted(&sls.concat(), &["apply", "--yes", "-R", "none"]);
-    assert_eq!(statuses(&report), ["changed", "changed", "failed"], "{report:#}");
+    assert_eq!(statuses(&report), ["unchanged", "unchanged", "failed"], "{report:#}");
     let said = report.to_string();
     assert!(said.contains("profile 'nobody'") && !said.contains("of-anne") && !said.contains("of-bob"), "{report:#}");
     let log = fs::read_to_string(log).unwrap();
@@ -209,7 +209,7 @@ fn nonsense_of_a_state_fails_it_alone() {
     fs::write(site.home.path().join("main.json"), json!({ "resources": resources }).to_string()).unwrap();
     let (said, errors) = site.stead(&["apply", "main.json", "--yes", "-R", "none", "-o", "json"]);
     let report: Json = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{errors}"));
-    assert_eq!(statuses(&report), [&["failed"; 6][..], &["changed"]].concat(), "{report:#}");
+    assert_eq!(statuses(&report), [&["failed"; 6][..], &["unchanged"]].concat(), "{report:#}");
     assert!(said.len() + errors.len() < 1 << 20 && !said.contains('\u{1b}'));
 }
 

@@ -52,6 +52,11 @@ class Pending(Exception):
         self.answer = {name: value for name, value in stated if value is not None}
 
 
+class Unknown(Exception):
+    """Nobody can tell: `differing` raises it where a look does not say whether the state is as desired, and `plan` where nothing
+    says what `set` would change. It is set all the same."""
+
+
 class Call:
     """What a call has besides the properties."""
 
@@ -116,11 +121,18 @@ class Resource:
             return {"actual": self.get(desired, call)}
         if method == "test":
             state = self.get(desired, call)
-            differing = self.differing(desired, state)
+            try:
+                differing = self.differing(desired, state)
+            except Unknown as why:
+                return {"actual": state, "unknown": str(why)}
             return {"actual": state, "inDesiredState": not differing, "differing": differing}
         if method == "set":
             before = self.get(desired, call)
-            after = self.plan(desired, call) if what_if else self.set(desired, call)
+            try:
+                after = self.plan(desired, call) if what_if else None
+            except Unknown as why:
+                return {"after": before, "changed": [], "unknown": str(why)}
+            after = after if what_if else self.set(desired, call)
             after = self.get(desired, call) if after is None else after
             names = list(dict.fromkeys([*before, *after]))
             return {"after": after, "changed": [name for name in names if before.get(name) != after.get(name)]}
@@ -222,10 +234,11 @@ def _printed(method, answer):
         return [{**state, "_inDesiredState": False}, []] if method == "test" else [state, []]
     if method == "get":
         return [answer["actual"]]
+    unknown = {"_metadata": {"stead": {"unknown": answer["unknown"]}}} if "unknown" in answer else {}
     if method == "test":
-        return [{**answer["actual"], "_inDesiredState": answer["inDesiredState"]}, answer["differing"]]
+        return [{**answer["actual"], "_inDesiredState": answer.get("inDesiredState", False), **unknown}, answer.get("differing", [])]
     if method == "set":
-        return [answer["after"], answer["changed"]]
+        return [{**answer["after"], **unknown}, answer["changed"]]
     if method == "delete":
         return [{"_metadata": {"whatIf": answer["messages"]}}] if "messages" in answer else []
     if method == "validate":

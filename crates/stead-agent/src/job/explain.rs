@@ -41,7 +41,9 @@ impl JobSpec {
         let record = run.report().record(id);
         let mut insert = |name: &str, text: &str| printed.insert(name.to_owned(), text.into());
         match record.status() {
-            Some(Status::Drifted) => drop(self.not_corrected(run.graph(), id).map(|why| insert("notCorrected", why))),
+            Some(Status::Drifted | Status::Undetermined) => {
+                drop(self.not_corrected(run.graph(), id).map(|why| insert("notCorrected", why)));
+            }
             _ if asked && let Some(failure) = failed_call(record) => {
                 insert("status", "failed");
                 insert("message", &format!("{}; it asks for a restart of the machine", failure.message));
@@ -84,7 +86,7 @@ fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> O
         Some(Status::Failed) if has_left_programs(run.report().record(id)) => TroubleKind::Withheld,
         Some(Status::Failed) => TroubleKind::Failed,
         Some(Status::Pending) => TroubleKind::Pending,
-        Some(Status::Drifted | Status::Unknown(_)) => TroubleKind::Drifted,
+        Some(Status::Drifted | Status::Unknown(_) | Status::Undetermined) => TroubleKind::Drifted,
         Some(Status::Skipped(SkipReason::Quarantined)) => TroubleKind::Quarantined,
         Some(Status::Skipped(SkipReason::Withheld)) => TroubleKind::Withheld,
         _ => return None,
@@ -111,6 +113,9 @@ fn drift(printed: &Map<String, Json>) -> String {
     let mut what: Vec<String> = words.collect();
     if what.is_empty() {
         what = paths.collect();
+    }
+    if what.is_empty() {
+        what.extend(printed.get("message").and_then(Json::as_str).map(str::to_owned));
     }
     let why = printed.get("notCorrected").and_then(Json::as_str);
     match (what.is_empty(), why) {

@@ -122,6 +122,7 @@ impl Planner<'_> {
         }
         Ok(self.tested(Stage::Verify)?.map(|(tested, _)| match tested {
             Tested { in_desired_state: true, .. } => Verification::InState,
+            Tested { unknown: Some(_), .. } => Verification::NotVerifiable,
             Tested { differing, .. } => Verification::Differs(differing),
         }))
     }

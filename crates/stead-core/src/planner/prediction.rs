@@ -22,8 +22,9 @@ impl Planner<'_> {
         let mut what_if = reply.what_if;
         // The provider may have read them in the state already.
         what_if.extend(words.into_iter().filter(|word| !what_if.contains(word)).collect::<Vec<_>>());
-        let SetReply { presumed, effects, .. } = reply;
-        let changed = Changed { changed: Some(changed), what_if, presumed, effects, ..unchanged(before, after.state) };
+        let SetReply { unknown, presumed, effects, .. } = reply;
+        let changed = Some(changed);
+        let changed = Changed { changed, what_if, unknown, presumed, effects, ..unchanged(before, after.state) };
         Ok(done(Outcome::Changed(Box::new(changed)), metadata))
     }
 
@@ -60,7 +61,7 @@ impl Planner<'_> {
         // Where the state is unknown, the verdict alone tells that something changes.
         let named = |names: Vec<String>| if names.is_empty() { changes_between(&before, &after) } else { names };
         let changed = (!tested.in_desired_state).then(|| named(tested.differing));
-        let changed = Changed { changed, ..unchanged(before, after) };
+        let changed = Changed { changed, unknown: tested.unknown, ..unchanged(before, after) };
         Ok(done(Outcome::Changed(Box::new(changed)), metadata))
     }
 

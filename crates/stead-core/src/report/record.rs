@@ -301,6 +301,7 @@ impl Record {
         match self.status()? {
             Status::Failed => self.why_failed(),
             Status::Pending => self.response.as_ref()?.outcome.why_not_reached(),
+            Status::Undetermined => self.undetermined().map(str::to_owned),
             Status::Skipped(SkipReason::Need(other)) => Some(format!("it depends on {}", other.label())),
             Status::Skipped(SkipReason::Container(other)) => Some(format!("it is nested in {}", other.label())),
             Status::Skipped(reason) => reason.clause().map(str::to_owned),
@@ -314,6 +315,11 @@ impl Record {
             Outcome::Changed(changed) => Some(changed),
             _ => None,
         }
+    }
+
+    /// Returns why its resource cannot tell whether anything is to be changed, if that is how it ended.
+    pub fn undetermined(&self) -> Option<&str> {
+        self.response.as_ref()?.outcome.unknown()
     }
 
     /// Returns what is not known of a change that was made, and why; `None` where all is known.

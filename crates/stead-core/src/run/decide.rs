@@ -387,7 +387,7 @@ impl Run {
 
     fn status_after(&self, id: NodeId, response: &Response) -> Status {
         let record = self.report.record(id);
-        let found_to_differ = record.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
+        let found_to_differ = record.tested.as_ref().is_some_and(|tested| tested.differs());
         // What is found to be in the desired state may have come into it by a call that did not say so.
         let in_state = if record.may_have_changed() { Status::Changed } else { Status::InState };
         match &response.outcome {
@@ -399,7 +399,9 @@ impl Run {
             Outcome::Deleted(_) => Status::Changed,
             Outcome::Tested(tested) if tested.in_desired_state && self.reacts(tested) => Status::Changed,
             Outcome::Tested(tested) if tested.in_desired_state => self.unless_reached(id, in_state),
-            Outcome::Tested(_) => self.unless_reached(id, Status::Drifted),
+            Outcome::Tested(tested) if tested.differs() => self.unless_reached(id, Status::Drifted),
+            Outcome::Tested(_) => self.unless_reached(id, Status::Undetermined),
+            Outcome::Changed(changed) if changed.unknown.is_some() => self.unless_altered(id, Status::Undetermined),
             // Even where it claims to have changed nothing: that is a resource that does not do what it should.
             Outcome::Changed(changed)
                 if self.mode.verification == Verify::Strict && matches!(changed.verified, Verification::Differs(_)) =>
@@ -500,7 +502,9 @@ impl Run {
             members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
         };
         let drifted = any(|status| *status == Status::Drifted).is_some();
-        if any(|status| *status == Status::Failed).is_some() || (purpose == NestingPurpose::Assertion && drifted) {
+        let undetermined = any(|status| *status == Status::Undetermined).is_some();
+        let is_refuted = purpose == NestingPurpose::Assertion && (drifted || undetermined);
+        if any(|status| *status == Status::Failed).is_some() || is_refuted {
             return Status::Failed;
         }
         if any(|status| *status == Status::Pending).is_some() {
@@ -516,6 +520,7 @@ impl Run {
         match self.mode.operation {
             // Not only in a test: what is within an assertion is tested, whatever is done with the rest.
             _ if drifted => Status::Drifted,
+            _ if undetermined => Status::Undetermined,
             Operation::Get | Operation::Export => Status::Read,
             Operation::Set | Operation::Delete if any(|status| *status == Status::Changed).is_some() => Status::Changed,
             Operation::Test | Operation::Set | Operation::Delete => Status::InState,

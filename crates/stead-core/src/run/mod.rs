@@ -557,7 +557,9 @@ impl Run {
         }
         match status {
             Status::Changed if is_instance => self.forecast.changes(id, Certainty::Predicted, footprint),
-            Status::Unknown(_) if is_instance => self.forecast.changes(id, Certainty::Possible, footprint),
+            Status::Unknown(_) | Status::Undetermined if is_instance => {
+                self.forecast.changes(id, Certainty::Possible, footprint);
+            }
             Status::Failed => footprint.into_iter().for_each(|footprint| self.forecast.fails(id, footprint)),
             _ => {}
         }

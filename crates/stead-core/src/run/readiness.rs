@@ -173,6 +173,9 @@ impl Run {
             match self.report.status(other) {
                 Some(status) if wanted(status) => return Gate::Begin,
                 Some(Status::Unknown(_)) => unknown = unknown.or(Some(other)),
+                Some(Status::Undetermined) if self.mode.execution == Execution::WhatIf => {
+                    unknown = unknown.or(Some(other));
+                }
                 _ => {}
             }
         }

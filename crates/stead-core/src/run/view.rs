@@ -71,8 +71,8 @@ impl Environment for View<'_> {
         let what_if = self.run.mode.execution == Execution::WhatIf;
         match self.run.report.status(node) {
             None | Some(Status::Skipped(SkipReason::NotSelected)) => Answer::Unknown(id.clone()),
-            Some(Status::Changed | Status::Unknown(_)) if what_if => Answer::Unknown(id.clone()),
-            Some(Status::Read | Status::InState | Status::Drifted | Status::Changed) => {
+            Some(Status::Changed | Status::Unknown(_) | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
+            Some(Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed) => {
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
             Some(_) => WITHOUT_STATE,
@@ -87,6 +87,7 @@ impl Environment for View<'_> {
         }
         match self.run.report.status(node) {
             None | Some(Status::Unknown(_)) => Answer::Unknown(id.clone()),
+            Some(Status::Undetermined) if self.run.mode.execution == Execution::WhatIf => Answer::Unknown(id.clone()),
             Some(status) => Answer::Value(Value::Bool(*status == Status::Changed)),
         }
     }

@@ -139,6 +139,7 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
         Status::Skipped(reason @ (SkipReason::Cancelled | SkipReason::Quarantined | SkipReason::Withheld)) => {
             Some(format!("skipped because {}", reason.clause()?))
         }
+        Status::Undetermined => record.undetermined().map(str::to_owned),
         _ => None,
     }
 }
@@ -158,11 +159,11 @@ pub fn left_out(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
 fn container_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
     let Role::Container { inner, .. } = graph.node(id).role else { return "it failed".to_owned() };
     let members = graph.scope(inner).members.iter();
-    let bad = members
-        .filter(|member| report.status(**member).is_some_and(|status| status.blocks() || *status == Status::Drifted));
+    let is_bad = |status: &Status| status.blocks() || matches!(status, Status::Drifted | Status::Undetermined);
+    let bad = members.filter(|member| report.status(**member).is_some_and(is_bad));
     let names: Vec<String> = bad.map(|member| graph.label(*member)).collect();
     match report.status(*graph.scope(inner).members.first().unwrap_or(&id)) {
-        Some(Status::Drifted) => format!("Assertion failed for {}", names.join(", ")),
+        Some(Status::Drifted | Status::Undetermined) => format!("Assertion failed for {}", names.join(", ")),
         _ => format!("nested instances failed: {}", names.join(", ")),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stead_core::call::{Execution, Operation};
-use stead_core::event::{EventKind, Mode, SkipReason, Status};
+use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
 use stead_core::graph::Role;
 use stead_core::run::Run;
 
@@ -84,6 +84,38 @@ fn a_plan_comes_true() {
     }
     println!("{promised} predicted, {open} unknown");
     assert!(promised > open, "the plan predicts nothing");
+}
+
+#[test]
+fn what_is_unknown_is_never_in_the_desired_state() {
+    let (mut silent, mut set) = (0, 0);
+    for mut scene in scenes(8, Luck::Good) {
+        for (at, thing) in scene.world.0.values_mut().enumerate() {
+            thing.is_silent = at % 3 == 0;
+        }
+        for mode in [Mode::TEST, Mode::PLAN, Mode::APPLY] {
+            let (run, _, log) = scene.ended(mode);
+            for (name, status) in scene.statuses(&run) {
+                let Some(thing) = scene.world.0.get(&name).filter(|thing| thing.is_silent) else { continue };
+                let is_guessed = matches!(status, Some(Status::InState | Status::Drifted | Status::Changed));
+                silent += 1;
+                match mode {
+                    // Whether anything was changed is known then.
+                    Mode::APPLY if status == Some(Status::Changed) => set += u32::from(thing.actual.is_some()),
+                    Mode::APPLY => {}
+                    _ => assert!(!is_guessed, "{}: {name} is {status:?}\n{}", scene.number, scene.text),
+                }
+            }
+            let is_set = |event: &Event| {
+                matches!(
+                    event.kind,
+                    EventKind::CallStarted { execution: Execution::Actual, operation: Operation::Set, .. }
+                )
+            };
+            assert!(mode == Mode::APPLY || !log.events.iter().any(is_set), "{}", scene.number);
+        }
+    }
+    assert!(silent > 0 && set > 0, "{silent} cannot tell, {set} are set");
 }
 
 /// For each instance those that it has an effect on: they come after it and touch the same paths.

@@ -47,6 +47,8 @@ pub(crate) struct Thing {
     pub(crate) touches: Option<Vec<PathBuf>>,
     /// How much of what is there.
     pub(crate) extent: Extent,
+    /// True if neither a test nor a what-if can say whether anything is to be changed.
+    pub(crate) is_silent: bool,
     /// The path that must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
     /// The path on whose change it acts, though it is in its desired state.
@@ -114,6 +116,7 @@ impl Default for Thing {
             restarts: Vec::new(),
             touches: Some(Vec::new()),
             extent: Extent::Directory,
+            is_silent: false,
             presumes: None,
             once: None,
             corrupts: Vec::new(),
@@ -147,7 +150,7 @@ impl World {
         let outcome = match call.operation {
             Operation::Get => Outcome::Got(actual.into()),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
-            Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual, thing.once.clone()))),
+            Operation::Test => Outcome::Tested(std::sync::Arc::new(thing.tested(&desired, actual))),
             Operation::Delete => Outcome::Deleted(Vec::new()),
             Operation::Set => {
                 let answer = thing.answer_set(call, &desired, actual);
@@ -189,17 +192,25 @@ fn exported(properties: Value) -> Exported {
     Exported { type_name: None, name: None, properties, metadata: None, depends_on: Vec::new() }
 }
 
-fn tested(desired: &Value, actual: Value, once: Option<PathBuf>) -> Tested {
-    let differing = differing(desired, &actual, &Rules::default());
-    let actual: std::sync::Arc<Value> = actual.into();
-    let predicted = once.filter(|_| differing.is_empty()).map(|path| {
-        let (after, words) = (std::sync::Arc::clone(&actual), vec!["act".to_owned()]);
-        Box::new(Prediction { after, effects: Effects::default(), words, once: vec![path] })
-    });
-    Tested { in_desired_state: differing.is_empty(), actual, differing, predicted, metadata: None }
-}
-
 impl Thing {
+    fn tested(&self, desired: &Value, actual: Value) -> Tested {
+        let actual: std::sync::Arc<Value> = actual.into();
+        if let Some(why) = self.silence() {
+            let (differing, unknown) = (Vec::new(), Some(why));
+            return Tested { actual, in_desired_state: false, differing, unknown, predicted: None, metadata: None };
+        }
+        let differing = differing(desired, &actual, &Rules::default());
+        let predicted = self.once.clone().filter(|_| differing.is_empty()).map(|path| {
+            let (after, words) = (std::sync::Arc::clone(&actual), vec!["act".to_owned()]);
+            Box::new(Prediction { after, effects: Effects::default(), words, once: vec![path] })
+        });
+        Tested { in_desired_state: differing.is_empty(), actual, differing, unknown: None, predicted, metadata: None }
+    }
+
+    fn silence(&self) -> Option<std::sync::Arc<str>> {
+        self.is_silent.then(|| "it cannot tell".into())
+    }
+
     fn answer_set(&mut self, call: &Call, desired: &Value, before: Value) -> Response {
         let acts = call.execution == Execution::Actual && !differing(desired, &before, &Rules::default()).is_empty();
         self.sets += u32::from(acts);
@@ -239,7 +250,9 @@ impl Thing {
         let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
         let (before, after) = (before.into(), after.into());
-        let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
+        let unknown = self.silence().filter(|_| execution == Execution::WhatIf);
+        let changed = Some(wanted);
+        let changed = Changed { before, after, changed, what_if, unknown, presumed, effects, verified };
         Response { restarts, ..Response::of(Outcome::Changed(Box::new(changed))) }
     }
 }

@@ -60,7 +60,7 @@ impl SessionCalls {
             wanted: Wanted::Verdict,
         };
         let why = match self.carry_out(&call).outcome {
-            Outcome::Tested(tested) if !tested.in_desired_state => {
+            Outcome::Tested(tested) if tested.differs() => {
                 let names: Vec<String> = tested.differing.iter().map(|name| format!("'{name}'")).collect();
                 if names.is_empty() { "it differs".to_owned() } else { format!("{} differs", names.join(", ")) }
             }

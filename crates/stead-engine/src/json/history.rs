@@ -111,6 +111,7 @@ fn result_word(result: AttemptResult<'_>) -> &'static str {
         AttemptResult::Read => "read",
         AttemptResult::InState => "unchanged",
         AttemptResult::Drifted => "drifted",
+        AttemptResult::Undetermined(_) => "unknown",
         AttemptResult::Changed(_) | AttemptResult::Deleted => "changed",
         AttemptResult::NotConverged(..) => "notConverged",
         AttemptResult::Pending(_) => "pending",

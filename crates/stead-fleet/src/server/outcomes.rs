@@ -41,7 +41,7 @@ impl Outcome {
         let state = match result {
             Some("failed") => MachineState::Failed,
             _ if has("failed") => MachineState::Failed,
-            _ if has("drifted") => MachineState::Drifted,
+            _ if has("drifted") || has("unknown") => MachineState::Drifted,
             Some("aborted") => MachineState::Pending,
             _ if has("pending") => MachineState::Pending,
             _ => MachineState::Converged,
@@ -174,6 +174,7 @@ mod tests {
         let state = |report: Value| Outcome::read(1, report.to_string().as_bytes()).map(|outcome| outcome.state);
         assert_eq!(state(json!({ "result": "failed", "errors": [{ "message": "no" }] })), Some(MachineState::Failed));
         assert_eq!(state(json!({ "result": "converged", "totals": { "drifted": 1 } })), Some(MachineState::Drifted));
+        assert_eq!(state(json!({ "result": "notInState", "totals": { "unknown": 1 } })), Some(MachineState::Drifted));
         assert_eq!(state(json!({ "result": "converged", "totals": {} })), Some(MachineState::Converged));
         assert_eq!(state(json!({ "result": "aborted" })), Some(MachineState::Pending));
         assert_eq!(state(json!({ "number": 4 })), None);

@@ -36,7 +36,7 @@ impl Said {
             let has = |status| counts.get(status).and_then(Value::as_u64).is_some_and(|count| count > 0);
             match () {
                 () if has("failed") => MachineState::Failed,
-                () if has("drifted") => MachineState::Drifted,
+                () if has("drifted") || has("unknown") => MachineState::Drifted,
                 () if has("pending") => MachineState::Pending,
                 () => MachineState::Converged,
             }

@@ -7,7 +7,7 @@ use stead_core::call::{Execution, Exported, Failure, Pending};
 use stead_core::manifest::{ProgramCall, ResourceKind, Returns};
 use stead_core::value::Value;
 
-use super::invoke::Printed;
+use super::invoke::{Printed, UNKNOWN};
 use super::output::Expected;
 use super::{CommandProvider, shape};
 
@@ -120,6 +120,22 @@ pub(super) fn what_if_words(state: Option<&Json>) -> Vec<String> {
         Some(Json::String(word)) => vec![word.clone()],
         Some(words) => strings(words).unwrap_or_default(),
         None => Vec::new(),
+    }
+}
+
+/// Takes the reason for which the resource cannot tell out of a state, as `_metadata.stead.unknown` says it.
+pub(super) fn take_unknown(state: &mut Json) -> Result<Option<String>, &'static str> {
+    let Some(stated) = state.pointer_mut(UNKNOWN).map(Json::take) else { return Ok(None) };
+    if let Some(Json::Object(members)) = state.get_mut("_metadata") {
+        members.remove("stead");
+        if members.is_empty() {
+            state.as_object_mut().map(|state| state.remove("_metadata"));
+        }
+    }
+    match stated {
+        Json::String(why) if !why.trim().is_empty() => Ok(Some(why)),
+        Json::Null => Ok(None),
+        _ => Err("'unknown' must say why, in a text"),
     }
 }
 

@@ -21,7 +21,7 @@ use stead_core::manifest::{
 use stead_core::schema::Schema;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
-use answer::{Answer, Request, pending, what_if_words};
+use answer::{Answer, Request, pending, take_unknown, what_if_words};
 use input::{Subject, prepare};
 use invoke::{Invocation, Origin, PENDING, Printed};
 use output::Expected;
@@ -490,17 +490,22 @@ impl Provider for CommandProvider {
         if let Some(stated) = printed.pending() {
             return still_working(&stated);
         }
-        let Answer { state, verdict, differing, .. } = request.understand_test(self, &printed)?;
+        let Answer { mut state, verdict, mut differing, .. } = request.understand_test(self, &printed)?;
         // Of an adapter that takes documents it is within.
         if let Some(stated) = state.as_ref().and_then(|state| state.pointer(PENDING)) {
             return still_working(stated);
         }
-        let stated = verdict.and_then(|verdict| verdict.as_bool());
+        let unknown = state.as_mut().map_or(Ok(None), take_unknown).map_err(|what| printed.unexpected(what))?;
+        if unknown.is_some() {
+            differing.get_or_insert_default();
+        }
+        let stated = verdict.and_then(|verdict| verdict.as_bool()).filter(|_| unknown.is_none());
         if stated.is_none() && differing.is_none() && method.returns.is_some() && self.holds_no_others() {
             self.warn_of_no_verdict(cx);
         }
-        let in_desired_state = stated.or(differing.as_ref().map(Vec::is_empty));
-        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, ..TestReply::default() })
+        let none_differ = || Some(unknown.is_none() && differing.as_ref()?.is_empty());
+        let in_desired_state = stated.or_else(none_differ);
+        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, unknown, ..TestReply::default() })
     }
 
     /// A set that succeeded is not lost when its report is unusable: the state after it can be read.
@@ -524,7 +529,7 @@ impl Provider for CommandProvider {
         if let Some(stated) = printed.pending() {
             return still_working(&stated);
         }
-        let answer = match request.understand(self, &printed) {
+        let mut answer = match request.understand(self, &printed) {
             Err(failure) if execution == Execution::Actual => {
                 (cx.trace)(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
                 Answer::default()
@@ -534,14 +539,19 @@ impl Provider for CommandProvider {
         if let Some(stated) = answer.state.as_ref().and_then(|state| state.pointer(PENDING)) {
             return still_working(stated);
         }
-        let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
+        let (mut what_if, mut unknown) = (Vec::new(), None);
+        if execution == Execution::WhatIf {
+            what_if = what_if_words(answer.state.as_ref());
+            let taken = answer.state.as_mut().map_or(Ok(None), take_unknown);
+            unknown = taken.map_err(|what| printed.unexpected(what))?;
+        }
         let ignored = printed.holds(request.expected).is_none()
             && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
         if ignored {
             (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
         }
         let (after, changed) = (answer.state.map(Plain::new), answer.differing);
-        Ok(SetReply { after, ignored, changed, what_if, ..SetReply::default() })
+        Ok(SetReply { after, ignored, changed, what_if, unknown, ..SetReply::default() })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {

@@ -107,8 +107,9 @@ impl Attempt<'_> {
         let in_desired_state = reply.verdict();
         let actual = reply.actual.map(|actual| self.reading(actual)).transpose()?;
         let differing = reply.differing.map(|names| self.scrubbed_names(names));
+        let unknown = reply.unknown.map(|why| self.resealer.text(&why).into());
         let predicted = reply.predicted.map(|predicted| self.prediction(predicted)).transpose()?.map(Box::new);
-        Ok(Reply::Test { actual, in_desired_state, differing, predicted })
+        Ok(Reply::Test { actual, in_desired_state, differing, unknown, predicted })
     }
 
     fn prediction(&self, predicted: Prediction) -> Result<call::Prediction, Failure> {
@@ -140,7 +141,8 @@ impl Attempt<'_> {
         let effects = self.scrubbed_effects(reply.effects);
         let unread = reply.unread.map(|failure| self.scrubbed(failure));
         let what_if = self.texts(&reply.what_if);
-        Ok(Reply::Set(SetReply { after, unread, changed, what_if, presumed, effects }.into()))
+        let unknown = reply.unknown.map(|why| self.resealer.text(&why).into());
+        Ok(Reply::Set(SetReply { after, unread, changed, what_if, unknown, presumed, effects }.into()))
     }
 
     /// The answer of a resource that is still working. Secrets are sealed in what it hands back: those that are known, and what it marks

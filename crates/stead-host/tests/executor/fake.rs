@@ -172,6 +172,7 @@ impl Fake {
         let actual = Arc::new((*call.desired).clone());
         let outcome = if self.drifted && call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
+                unknown: None,
                 before: Arc::default(),
                 after: actual,
                 changed: Some(vec!["x".to_owned()]),
@@ -182,6 +183,7 @@ impl Fake {
             }))
         } else {
             Outcome::Tested(Arc::new(Tested {
+                unknown: None,
                 actual,
                 in_desired_state: !self.drifted,
                 differing: Vec::new(),

@@ -203,6 +203,7 @@ impl Provider for Counterpart {
         Ok(TestReply {
             actual: reply.actual.map(|actual| desired.state(&actual)),
             differing: reply.differing.map(|names| renamed(&names)),
+            unknown: reply.unknown,
             in_desired_state: reply.in_desired_state,
             pending: reply.pending,
             predicted: reply

@@ -210,6 +210,7 @@ impl Provider for Command {
         let found = desired.run(Step::Get, cx)?.or(tested);
         Ok(TestReply {
             actual: Some(Plain::new(desired.state(found.as_ref(), &differing))),
+            unknown: None,
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing.into_iter().map(str::to_owned).collect()),
             predicted: None,

@@ -119,6 +119,7 @@ impl Provider for OsInfo {
         Ok(TestReply {
             actual: Some(Plain::new(actual)),
             in_desired_state: Some(differing.is_empty()),
+            unknown: None,
             differing: Some(differing),
             predicted: None,
             pending: None,

@@ -138,6 +138,6 @@ fn destroys(record: &Record) -> bool {
 fn may_destroy_later(plan: &Run, id: NodeId) -> bool {
     let record = plan.report().record(id);
     let stated = || plan.graph().declaration(id).properties.as_ref().map(Node::literal);
-    matches!(record.status(), Some(Status::Unknown(_)))
+    record.status().is_some_and(Status::is_unknown)
         && record.desired.as_deref().map_or_else(|| stated().as_ref().is_some_and(may_destroy), may_destroy)
 }

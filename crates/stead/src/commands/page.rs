@@ -259,7 +259,7 @@ fn outcome(status: Option<&Status>, effect: Option<Effect>) -> Outcome {
         Some(Status::Failed) => Outcome::Failed,
         Some(Status::Pending) => Outcome::Pending,
         Some(Status::Skipped(_)) => Outcome::Skipped,
-        Some(Status::Unknown(_)) => Outcome::Unknown,
+        Some(Status::Unknown(_) | Status::Undetermined) => Outcome::Unknown,
         Some(Status::Changed) => match effect.unwrap_or(Effect::Change) {
             Effect::Create => Outcome::Created,
             Effect::Change => Outcome::Changed,

@@ -148,7 +148,7 @@ impl Printer {
             Status::Failed | Status::Pending => true,
             Status::Read | Status::InState => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(reason) if !reason.blocks() => self.style.volume == Volume::Verbose && !container,
-            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) => {
+            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) | Status::Undetermined => {
                 self.style.volume > Volume::Quiet && !container
             }
         };
@@ -181,7 +181,7 @@ impl Printer {
             Status::Skipped(_) => {
                 left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why))).unwrap_or_default()
             }
-            Status::Failed | Status::Pending => {
+            Status::Failed | Status::Pending | Status::Undetermined => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 // The word before it says so already.
                 let why = why.strip_prefix("still pending: ").unwrap_or(&why);
@@ -371,7 +371,7 @@ fn slowest_first(run: &Run) -> Vec<(Duration, NodeId)> {
 fn became(run: &Run, node: NodeId) -> &'static str {
     match run.report().status(node) {
         Some(Status::Failed) => "failed",
-        Some(Status::Unknown(_)) => "is unknown",
+        Some(Status::Unknown(_) | Status::Undetermined) => "is unknown",
         Some(Status::Pending) => "is still pending",
         _ => "was skipped",
     }
@@ -393,7 +393,7 @@ pub(super) fn wording(mode: Mode, status: &Status, effect: Option<Effect>) -> Wo
         Status::Failed => ("!", "failed", AnsiColor::Red),
         Status::Pending => ("!", "still pending", AnsiColor::Red),
         Status::Skipped(_) => (">", "skipped", AnsiColor::White),
-        Status::Unknown(_) => UNKNOWN,
+        Status::Unknown(_) | Status::Undetermined => UNKNOWN,
     }
 }
 

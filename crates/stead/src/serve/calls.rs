@@ -121,7 +121,8 @@ fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) ->
         Some(Outcome::Tested(tested)) => Arc::clone(tested),
         Some(Outcome::Got(actual)) => {
             let actual = Arc::clone(actual);
-            Arc::new(Tested { actual, in_desired_state: true, differing: Vec::new(), predicted: None, metadata: None })
+            let (differing, unknown, predicted, metadata) = (Vec::new(), None, None, None);
+            Arc::new(Tested { actual, in_desired_state: true, differing, unknown, predicted, metadata })
         }
         _ => return Ok(Json::Null),
     };
@@ -131,12 +132,15 @@ fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) ->
     found.extend(unapplied.iter().map(|name| undetailed(name, &record, &tested.actual)));
     let in_desired_state =
         if by_properties { found.is_empty() } else { tested.in_desired_state && unapplied.is_empty() };
-    let answer = object([
+    let mut answer = object([
         ("inDesiredState", in_desired_state.into()),
         ("exists", is_there(&tested.actual, called.manifest.existence).into()),
         ("actual", plain(&tested.actual)),
         ("differing", found.into()),
     ]);
+    if let Some(why) = &tested.unknown {
+        answer["unknown"] = (**why).into();
+    }
     Ok(asked.scripted(&record, answer))
 }
 

@@ -163,8 +163,11 @@ pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static 
         "get" => Ok(vec![state(result, "actual")?.0]),
         "test" => {
             let (mut actual, rest) = state(result, "actual")?;
-            let verdict = rest.get("inDesiredState").filter(|verdict| verdict.is_boolean());
-            let verdict = verdict.cloned().ok_or("'inDesiredState' must be true or false");
+            let verdict = match rest.get("inDesiredState").filter(|verdict| verdict.is_boolean()) {
+                Some(verdict) => Ok(verdict.clone()),
+                None if state_unknown(&mut actual, rest.get("unknown")) => Ok(false.into()),
+                None => Err("'inDesiredState' must be true or false"),
+            };
             match &mut actual {
                 Json::Object(members) => drop(members.insert("_inDesiredState".to_owned(), verdict?)),
                 // The results of a group contain their own verdicts.
@@ -198,6 +201,7 @@ fn set(result: Json) -> Result<Vec<Json>, &'static str> {
     if let (Json::Object(after), Some(Json::Object(said))) = (&mut after, said) {
         after.extend(said);
     }
+    state_unknown(&mut after, rest.get("unknown"));
     Ok(with_names(after, rest.get("changed")))
 }
 
@@ -216,6 +220,14 @@ fn state(result: Json, name: &'static str) -> Result<(Json, Map<String, Json>), 
         state.entry("_exist").or_insert_with(|| exists.clone());
     }
     Ok((state, members))
+}
+
+/// Puts `unknown` of a result where programs have it, and returns whether it is there.
+fn state_unknown(state: &mut Json, unknown: Option<&Json>) -> bool {
+    let (Json::Object(state), Some(why)) = (state, unknown.filter(|why| !why.is_null())) else { return false };
+    let metadata = state.entry("_metadata").or_insert_with(|| json!({}));
+    metadata["stead"] = json!({ "unknown": why });
+    true
 }
 
 /// `messages` of a result, where programs have what they would do.
@@ -261,6 +273,16 @@ mod tests {
                 "set",
                 json!({"after": {"a": 1}, "messages": ["make it"]}),
                 json!([{"a": 1, "_metadata": {"whatIf": ["make it"]}}]),
+            ),
+            (
+                "test",
+                json!({"actual": {"a": 1}, "unknown": "why"}),
+                json!([{"a": 1, "_inDesiredState": false, "_metadata": {"stead": {"unknown": "why"}}}]),
+            ),
+            (
+                "set",
+                json!({"after": {}, "messages": ["make it"], "unknown": "why"}),
+                json!([{"_metadata": {"whatIf": ["make it"], "stead": {"unknown": "why"}}}]),
             ),
             ("delete", json!({"messages": ["gone"]}), json!([{"_metadata": {"whatIf": ["gone"]}}])),
             (

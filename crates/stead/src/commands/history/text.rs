@@ -139,6 +139,7 @@ fn result_word(result: AttemptResult<'_>) -> &'static str {
         AttemptResult::Read => "read",
         AttemptResult::InState => "in desired state",
         AttemptResult::Drifted => "drifted",
+        AttemptResult::Undetermined(_) => "unknown",
         AttemptResult::Changed(changed) => effect_word(Mode::APPLY, &Status::Changed, changed.effect()),
         AttemptResult::Deleted => effect_word(Mode::APPLY, &Status::Changed, Effect::Remove),
         AttemptResult::NotConverged(..) => "not converged",

@@ -39,7 +39,7 @@ pub(crate) fn reported(instance: &Json, mode: Mode, detail: Detail) -> String {
         Some("failed") => Status::Failed,
         Some("pending") => Status::Pending,
         Some("skipped") => Status::Skipped(SkipReason::Cancelled),
-        Some("unknown") => return headline(UNKNOWN, &heading(instance), ""),
+        Some("unknown") => Status::Undetermined,
         _ => return String::new(),
     };
     let differs = matches!(status, Status::Changed | Status::Drifted);
@@ -78,7 +78,11 @@ fn headline_of(instance: &Json) -> String {
             let due = instance["due"].as_str().map(|due| format!(": {}", visible(due))).unwrap_or_default();
             headline(wording(Mode::PLAN, &Status::Changed, effect(instance)), &heading(instance), &due)
         }
-        Some("unknown") => headline(UNKNOWN, &heading(instance), &until(&text_of(instance, "until"))),
+        Some("unknown") => {
+            let why = instance["until"].as_str().map(until);
+            let why = why.or_else(|| Some(format!(": {}", visible(instance["message"].as_str()?))));
+            headline(UNKNOWN, &heading(instance), &why.unwrap_or_default())
+        }
         _ => String::new(),
     }
 }

@@ -130,7 +130,7 @@ impl Became {
             None | Some(Status::Skipped(SkipReason::NotSelected)) => return Self::NotRun,
             Some(Status::Failed | Status::Pending) => return Self::Failed,
             Some(Status::Skipped(_)) => Planned::Skipped,
-            Some(Status::Unknown(_)) => Planned::Unknown,
+            Some(Status::Unknown(_) | Status::Undetermined) => Planned::Unknown,
             Some(Status::InState | Status::Read) => Planned::Unchanged,
             Some(Status::Changed | Status::Drifted) => match record.effect().unwrap_or(Effect::Change) {
                 Effect::Create => Planned::Create,
@@ -316,6 +316,12 @@ pub(super) fn in_state(check: &Run, left_out: &BTreeSet<NodeId>) -> Vec<Miss> {
             }
             Some(Status::Failed | Status::Pending) => {
                 format!("cannot be compared: {}", lines(&reason(graph, check.report(), id).unwrap_or_default()))
+            }
+            Some(Status::Undetermined) => {
+                format!(
+                    "may be in its desired state or not: {}",
+                    lines(&reason(graph, check.report(), id).unwrap_or_default())
+                )
             }
             _ if left_out.contains(&id) => {
                 "cannot be compared, because it would change the machine that runs the test".to_owned()
