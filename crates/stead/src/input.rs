@@ -3,7 +3,7 @@
 mod parameters;
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -270,6 +270,30 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Reads a line with its end, at most so many bytes of it; empty where nothing more comes. Memory that is not there is an error.
+pub(crate) fn line(input: &mut impl BufRead, longest: usize) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    loop {
+        let found = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            found => found?,
+        };
+        let found = found.get(..longest.saturating_sub(line.len())).unwrap_or(found);
+        let end = found.iter().position(|byte| *byte == b'\n');
+        let part = end.and_then(|end| found.get(..=end)).unwrap_or(found);
+        line.try_reserve(part.len())?;
+        line.extend_from_slice(part);
+        let (taken, is_over) = (part.len(), end.is_some() || part.is_empty());
+        input.consume(taken);
+        if is_over {
+            return Ok(line);
+        }
+    }
+}
+
+/// The longest password.
+const LONGEST_PASSWORD: usize = 64 << 10;
+
 /// The line that somebody types; `None` when the session is cancelled first, or nothing more comes.
 pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
     // A signal may come between the look at `cancel` and the wait for input.
@@ -297,10 +321,8 @@ pub(crate) fn trust_in_content() -> Trust {
 /// Reads a line that is typed without being shown, or else the first line of standard input; `None` where there is nothing.
 pub(crate) fn password(question: &str, cancel: &Cancel) -> Option<Sensitive<String>> {
     if !is_terminal() {
-        let mut line = String::new();
-        let read = io::stdin().read_line(&mut line);
-        let line = Sensitive::new(line);
-        return read.ok().and_then(|_| without_end(&line));
+        let line = line(&mut io::stdin().lock(), LONGEST_PASSWORD).ok()?;
+        return without_end(&Sensitive::new(String::from_utf8(line).ok()?));
     }
     let hidden = Hidden::begin(io::stdin()).ok()?;
     complain_text(question);

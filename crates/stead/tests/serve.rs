@@ -308,6 +308,16 @@ fn shutdown_waits_for_what_is_under_way() {
 }
 
 #[test]
+fn a_request_that_is_too_long_is_answered() {
+    let mut server = Server::start();
+    // It is not read to its end.
+    let sent = server.requests.take().unwrap().write_all(&vec![b'a'; 17 << 20]);
+    let (rest, log, success) = server.end();
+    assert_eq!((rest.len(), rest[0]["error"]["code"].as_i64()), (1, Some(-32005)), "{rest:?}");
+    assert!(sent.is_err() && !success && log.contains("a request is too long"), "{log}");
+}
+
+#[test]
 fn the_end_of_its_reader_ends_the_server() {
     let Server { mut child, requests, answers, folder: _folder } = Server::start();
     drop(answers);

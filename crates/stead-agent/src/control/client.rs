@@ -1,7 +1,7 @@
 //! The side of whoever asks.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -132,6 +132,9 @@ fn send(directory: &Path, request: &Request) -> Result<Response, CallError> {
     })
 }
 
+/// The longest answer that is read, in bytes.
+const MOST_ANSWERED: u64 = 64 << 20;
+
 fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> {
     let mut stream = Connection::connect(directory, SOCKET)?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -140,7 +143,7 @@ fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> 
     line.push(b'\n');
     stream.write_all(&line)?;
     let mut answer = String::new();
-    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+    if BufReader::new(stream).take(MOST_ANSWERED).read_line(&mut answer)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(serde_json::from_str(&answer)?)

@@ -1,6 +1,6 @@
 //! The side of the machine: an order comes over standard input, and is carried out as the command of a user would be.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -17,6 +17,7 @@ use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, PlanWork, 
 use super::secrets::Asking;
 use crate::commands;
 use crate::exit::Exit;
+use crate::input;
 use crate::process_env::ProcessEnv;
 use crate::request::{
     AboutRun, ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest,
@@ -51,8 +52,7 @@ pub(crate) fn remote(mut env: ProcessEnv) -> Exit {
 
 fn read() -> Result<(Work, Option<Bundle>), String> {
     let mut input = io::stdin().lock();
-    let mut line = Vec::new();
-    input.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+    let line = input::line(&mut input, LONGEST).map_err(|error| error.to_string())?;
     // The text of an error of JSON could hold a secret.
     let not_an_order = || "it is not an order".to_owned();
     let order: Json = serde_json::from_slice(&line).map_err(|_| not_an_order())?;
@@ -87,9 +87,10 @@ fn watch_input(record: Option<&Record>, asks: bool, env: &mut ProcessEnv) {
 
 /// Hands on the answers in standard input, and asks this process to end once that ends. Other lines are passed over.
 fn end_with_input(answers: &SyncSender<Reply>) {
-    let mut line = Vec::new();
-    while io::stdin().lock().take(LONGEST as u64).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-        let read = Sensitive::new(std::mem::take(&mut line));
+    while let Ok(line) = input::line(&mut io::stdin().lock(), LONGEST)
+        && !line.is_empty()
+    {
+        let read = Sensitive::new(line);
         if let Ok(reply) = serde_json::from_slice(read.expose()) {
             // Nobody may be waiting: a second answer to one question has no place.
             let _ = answers.try_send(reply);

@@ -37,7 +37,7 @@ use schedule::{Begun, Schedule, UnderWay};
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// The longest request, in bytes: as long as a document.
-const LONGEST_REQUEST: u64 = 16 << 20;
+const LONGEST_REQUEST: usize = 16 << 20;
 
 /// How many values a request may hold, and how many bytes of it each counts for besides its own.
 const MOST_VALUES: usize = 500_000;
@@ -247,12 +247,13 @@ impl<P: Protocol> Server<P> {
     /// Carries out each line, until they end, one of them says so, or this process is to end.
     fn read(self: &Arc<Self>, mut lines: impl BufRead) -> Result<(), String> {
         loop {
-            let mut line = Vec::new();
-            let read = lines.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line);
-            match read.map_err(|error| format!("cannot read requests: {error}"))? {
+            let line = match input::line(&mut lines, LONGEST_REQUEST) {
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Err(self.too_long()),
+                read => read.map_err(|error| format!("cannot read requests: {error}"))?,
+            };
+            match line.len() {
                 0 => return Ok(()),
-                // What follows is the rest of this request, and means nothing by itself.
-                length if length as u64 == LONGEST_REQUEST => return Err("a request is too long".to_owned()),
+                LONGEST_REQUEST => return Err(self.too_long()),
                 _ if line.trim_ascii().is_empty() => {}
                 _ => {
                     if self.schedule().ends || !self.take(&String::from_utf8_lossy(&line)) {
@@ -261,6 +262,13 @@ impl<P: Protocol> Server<P> {
                 }
             }
         }
+    }
+
+    /// Refuses a request for its length. What follows is the rest of it, and means nothing by itself.
+    fn too_long(&self) -> String {
+        let why = "a request is too long".to_owned();
+        self.say(unreadable::<P>(None, Problem::new(Problem::LIMIT, why.clone())));
+        why
     }
 
     /// Begins with one request. False at the last one, and where nobody reads answers.
