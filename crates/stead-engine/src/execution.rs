@@ -134,17 +134,17 @@ impl Session {
         let mut execution = execution;
         let lock = self.lock(execution.mode, &mut *execution.waits)?;
         let recalled = match &prepared.memory {
-            Some(memory) => memory.recall(&prepared.graph, execution.mode)?,
+            Some(memory) => memory.recall(&prepared.graph, execution.mode, &prepared.removed)?,
             None => None,
         };
         let Some(recalled) = recalled else {
             return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock, BTreeSet::new());
         };
         execution.exceptions.owed.extend(&recalled.owed);
-        execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.managed));
+        execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.things));
         let uncertain = uncertain(prepared, &recalled.uncertain, execution.mode);
         let run = Run::new(self.setup(prepared, &execution));
-        let execution = self.with_ledger(prepared, execution, recalled, &[]);
+        let execution = self.with_ledger(prepared, execution, recalled, &[])?;
         self.drive(run, execution, lock, uncertain)
     }
 
@@ -153,20 +153,21 @@ impl Session {
         &self,
         prepared: &'a Prepared,
         execution: RunOptions<'a>,
-        recalled: Recalled<'a>,
+        mut recalled: Recalled<'a>,
         journal_so_far: &[Event],
-    ) -> RunOptions<'a> {
+    ) -> Result<RunOptions<'a>, StoreError> {
         if !changes(execution.mode) {
-            return execution;
+            return Ok(execution);
         }
-        let mut managing = recalled.keeps_things.then(|| self.managing(prepared, &recalled.managed));
+        let things = std::mem::take(&mut recalled.things);
+        let mut managing = recalled.keeps_things.then(|| self.managing(prepared, things));
         // What it has made so far is in the journal at least.
         if let Some(managing) = &mut managing {
-            managing.note(journal_so_far);
+            managing.note(journal_so_far)?;
         }
         let RunOptions { journal, .. } = execution;
         let ledger = Ledger::new(recalled, &prepared.graph, managing, journal);
-        RunOptions { journal: Box::new(ledger), ..execution }
+        Ok(RunOptions { journal: Box::new(ledger), ..execution })
     }
 
     /// Goes on with a run that another process began, from the events of its journal.
@@ -184,9 +185,9 @@ impl Session {
         let lock = self.lock(run.mode(), &mut *execution.waits).map_err(ResumeError::from)?;
         // What is owed is known by whoever has the journal.
         let memory = prepared.memory.as_ref().filter(|memory| memory.is_of_things());
-        let recalled = memory.map(|memory| memory.recall(&prepared.graph, run.mode())).transpose();
+        let recalled = memory.map(|memory| memory.recall(&prepared.graph, run.mode(), &prepared.removed)).transpose();
         if let Some(recalled) = recalled.map_err(RunError::from)?.flatten() {
-            execution = self.with_ledger(prepared, execution, recalled, journal);
+            execution = self.with_ledger(prepared, execution, recalled, journal).map_err(RunError::from)?;
         }
         Ok(self.drive(run, execution, lock, BTreeSet::new())?)
     }

@@ -8,18 +8,20 @@ use stead_core::budget::Budget;
 use stead_core::call::Operation;
 use stead_core::claims::{Claim, Claims};
 use stead_core::diag::Severity;
+use stead_core::digest::DigestOfParts;
 use stead_core::document::{Document, Instance, Removed};
 use stead_core::event::Mode;
 use stead_core::expr::Template;
-use stead_core::graph::{Graph, ScopeId, codes};
+use stead_core::graph::{Graph, Role, ScopeId, codes};
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::text::{Span, Spanned};
 use stead_core::value::Value;
-use stead_host::store::kept::{Kept, Managed};
+use stead_host::store::kept::{Accounted, Kept, LeftBehind, Managed};
 use stead_resources::builtin_of;
 
+use crate::accounting::is_there;
 use crate::contexts::Contexts;
-use crate::managing::{Heir, Managing, is_removal};
+use crate::managing::{Compared, Gone, Heir, Managing, Recorded, is_removal};
 use crate::memory::Memory;
 use crate::messages::error_chain;
 use crate::prepared::Prepared;
@@ -52,30 +54,89 @@ impl Session {
     /// Guarantees: what is removed was created by a former run of this document on this root, and is managed by no instance
     /// of it and by no other document of the store. Documents without an identity of their own remove nothing.
     pub fn account_for_removed(&mut self, prepared: &mut Prepared, mode: Mode) {
-        let compares = matches!(mode.operation, Operation::Test | Operation::Set);
-        let Some(memory) = prepared.memory.as_ref().filter(|_| compares && prepared.selected.is_none()) else { return };
+        let is_compared = matches!(mode.operation, Operation::Test | Operation::Set);
+        let Some(memory) = prepared.memory.as_ref().filter(|_| is_compared && prepared.selected.is_none()) else {
+            return;
+        };
         let stated = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.removed.clone());
         let policy = stated.as_ref().map(|stated| stated.value).unwrap_or_default();
-        let kept = match memory.managed() {
-            Ok(Some(kept)) => kept,
-            Ok(None) => return,
+        let former = memory.accounted().ok().flatten();
+        let is_of_use = former.is_some() || crate::memory::changes(mode);
+        let document = is_of_use.then(|| self.digest_as_stated(prepared, policy));
+        let things = self.things(&prepared.graph);
+        let holds = |former: &Accounted| document.as_ref() == Some(&former.document) && holds(former, memory, &things);
+        if let Some(Accounted { left, others, document, .. }) = former.filter(holds) {
+            let staying = left.is_empty().then(BTreeMap::new);
+            prepared.removed = Gone { staying, compared: Some(Compared { document, others }), ..Gone::default() };
+            let labels = |left: &LeftBehind| left.first.iter().map(label).collect::<Vec<_>>();
+            prepared.warnings.extend(left.iter().map(|(why, left)| Why::of(*why).finding(&labels(left), left.count)));
+            return;
+        }
+        match memory.managed() {
+            Ok(Some(kept)) => {
+                let others = memory.digest_of_others().ok();
+                prepared.removed.compared =
+                    document.zip(others).map(|(document, others)| Compared { document, others });
+                let things = (&things, kept.managed.into_iter().chain(kept.left).collect());
+                self.judge_left(prepared, things, stated.as_ref());
+            }
+            Ok(None) => {}
             // A run that changes something reports it.
             Err(error) => {
                 let is_silent = policy != Removed::Remove || crate::memory::changes(mode);
                 prepared.warnings.extend((!is_silent).then(|| unknown(&error)));
-                return;
             }
-        };
-        let things = self.things(&prepared.graph);
-        let left = Leftover::of(self, prepared, &things, kept.managed);
+        }
+    }
+
+    /// The digest of a document as its instances are stated, which tells what it manages and uses as far as that is known before a run.
+    pub(crate) fn digest_as_stated(&self, prepared: &Prepared, policy: Removed) -> String {
+        let (graph, budget) = (&prepared.graph, Budget::new(Budget::DOCUMENT));
+        let mut digest = DigestOfParts::default();
+        digest.text(env!("CARGO_PKG_VERSION"));
+        digest.number(policy as usize);
+        for folder in [Some(self.root()), self.system_root()] {
+            digest.text(&folder.unwrap_or(Path::new("")).to_string_lossy());
+        }
+        for (id, node) in graph.iter() {
+            let folder = &graph.scope(node.scope).folder;
+            for text in [node.manifest.type_name.as_str(), &node.name, folder] {
+                digest.text(text);
+            }
+            // What programs manage is known by the path alone.
+            if !node.manifest.is_in_process() {
+                digest.text(&node.path.to_string());
+            }
+            let is_instance = node.role == Role::Instance && !graph.is_asserted(id);
+            digest.number(usize::from(is_instance));
+            for need in node.needs.iter().filter(|need| need.kind.must_succeed()) {
+                digest.number(need.node.index());
+            }
+            match self.desired_so_far(prepared, id, &budget) {
+                Some(desired) => digest.value(&desired),
+                None => digest.number(0),
+            }
+        }
+        digest.end()
+    }
+
+    /// Decides what becomes of the things that a document does not have any more, given all that are recorded.
+    fn judge_left(
+        &mut self,
+        prepared: &mut Prepared,
+        (things, recorded): (&Things, BTreeMap<String, Managed>),
+        stated: Option<&Spanned<Removed>>,
+    ) {
+        let policy = stated.map(|stated| stated.value).unwrap_or_default();
+        let left = Leftover::of(self, prepared, things, recorded);
+        let mut staying = BTreeMap::new();
         if left.managed.is_empty() {
+            prepared.removed.staying = Some(staying);
             return;
         }
-        let label = |managed: &Managed| format!("'{}' ({})", managed.name, managed.type_name);
         let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
         let mut removing = BTreeMap::new();
-        let fates = left.fates(self, prepared, &things, policy);
-        for (key, managed, fate) in fates {
+        for (key, managed, fate) in left.fates(self, prepared, things, policy) {
             match fate {
                 Fate::Remove => drop(removing.insert(key, self.as_written(managed))),
                 Fate::MayBeHad => {}
@@ -85,35 +146,38 @@ impl Session {
                     prepared.removed.forgotten.insert(key);
                 }
                 Fate::Stay(why) => {
+                    stays.entry(why.clone()).or_default().push(label(&managed));
                     if policy == Removed::Keep || matches!(why, Why::NotCreated | Why::NotRemovable | Why::Elsewhere) {
                         prepared.removed.forgotten.insert(key);
+                    } else {
+                        staying.extend(why.reason().filter(|_| policy == Removed::Report).map(|reason| (key, reason)));
                     }
-                    stays.entry(why).or_default().push(label(&managed));
                 }
             }
         }
-        if let Err(why) = self.add_removals(prepared, &removing, stated.as_ref()) {
+        prepared.removed.staying = Some(staying);
+        if !removing.is_empty() {
+            // The things become others.
+            prepared.removed.compared = None;
+        }
+        if let Err(why) = self.add_removals(prepared, &removing, stated) {
             stays.entry(why).or_default().extend(removing.values().map(label));
         }
         if policy != Removed::Keep {
-            prepared.warnings.extend(stays.iter().map(|(why, things)| why.finding(things)));
+            prepared.warnings.extend(stays.iter().map(|(why, things)| why.finding(things, things.len())));
         }
     }
 
     /// The instances that were to remove what they must not any more: since the document was prepared the record may have become
     /// another, and that of another document.
-    pub(crate) fn no_longer_removed(
-        &self,
-        prepared: &Prepared,
-        recorded: &BTreeMap<String, Managed>,
-    ) -> BTreeSet<NodeId> {
+    pub(crate) fn no_longer_removed(&self, prepared: &Prepared, recorded: &Recorded) -> BTreeSet<NodeId> {
         let Some(memory) = prepared.memory.as_ref().filter(|_| !prepared.removed.removing.is_empty()) else {
             return BTreeSet::new();
         };
         let things = self.things(&prepared.graph);
         let elsewhere = memory.others().map(|kept| held_by(&things, &kept)).ok();
         let may_go = |key: &String| {
-            let managed = recorded.get(key).filter(|managed| managed.created);
+            let managed = recorded.thing(key).filter(|managed| managed.created);
             let claims = managed.and_then(|managed| things.claims(managed));
             claims.zip(elsewhere.as_ref()).is_some_and(|(claims, held)| held.hold(&claims).is_none())
         };
@@ -121,7 +185,7 @@ impl Session {
     }
 
     /// The things of a document in its run, with what the record has before that.
-    pub(crate) fn managing(&self, prepared: &Prepared, recorded: &BTreeMap<String, Managed>) -> Managing {
+    pub(crate) fn managing(&self, prepared: &Prepared, recorded: Recorded) -> Managing {
         let (graph, things) = (&prepared.graph, self.things(&prepared.graph));
         let budget = Budget::new(Budget::DOCUMENT);
         let stated = |id: NodeId| {
@@ -130,8 +194,8 @@ impl Session {
             Some(things.of(graph, id, &desired)?.key)
         };
         let removes = |id: &NodeId| prepared.removed.removing.get(id).cloned().or_else(|| stated(*id));
-        let was_created = |key: &String| recorded.get(key).is_some_and(|thing| thing.created);
-        let has_any = recorded.values().any(|thing| thing.created);
+        let was_created = |key: &String| recorded.thing(key).is_some_and(|thing| thing.created);
+        let has_any = recorded.has_created();
         let order = graph.order.iter().filter(|_| has_any);
         let next = order.filter_map(removes).filter(was_created).collect();
         Managing::new((things, graph), &prepared.removed, recorded, next)
@@ -195,6 +259,17 @@ impl Session {
         (prepared.graph, prepared.sources, prepared.facts) = (with.graph, with.sources, with.facts);
         Ok(())
     }
+}
+
+/// Returns whether nothing shows that another comparison with the same document would come to something else.
+fn holds(former: &Accounted, memory: &Memory, things: &Things) -> bool {
+    let others = |digest: String| digest == former.others;
+    former.left.is_empty() || memory.digest_of_others().is_ok_and(others) && is_there(former, things)
+}
+
+/// The name of a thing in messages.
+fn label(managed: &Managed) -> String {
+    format!("'{}' ({})", managed.name, managed.type_name)
 }
 
 /// An instance for each thing, in the order of the keys. What depended on another is removed before it.
@@ -320,7 +395,7 @@ impl Open {
 /// The things that the runs of other documents manage.
 fn held_by(things: &Things, all: &[Kept]) -> Held {
     let mut held = things.held();
-    for managed in all.iter().flat_map(|kept| kept.managed.values()) {
+    for (_, managed) in all.iter().flat_map(Kept::things) {
         things.claims(managed).iter().for_each(|claims| held.add(None, claims));
     }
     held
@@ -414,7 +489,7 @@ mod tests {
         let type_name = TypeName::parse("Test/Missing").unwrap();
         let thing = Managed { name: "a".into(), type_name, removal: None, created: true, after: Vec::new() };
         let why = session.add_removals(&mut prepared, &BTreeMap::from([("a".to_owned(), thing)]), None).unwrap_err();
-        let said = why.finding(&["'a' (Test/Missing)".to_owned()]).message;
+        let said = why.finding(&["'a' (Test/Missing)".to_owned()], 1).message;
         assert!(said.starts_with("no longer in the document; kept, since the document cannot be resolved"), "{said}");
         assert!(said.contains("Test/Missing") && prepared.removed.removing.is_empty(), "{said}");
     }

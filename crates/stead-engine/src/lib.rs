@@ -12,6 +12,7 @@
 //! Programs that embed stead need no other crate of it: types of the others that they meet are here, and in [`provider`],
 //! [`journal`] and [`policy`].
 
+mod accounting;
 mod batch;
 mod bundle;
 mod calls;

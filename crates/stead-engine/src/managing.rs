@@ -6,14 +6,16 @@ use std::sync::Arc;
 use stead_core::call::{Execution, Outcome};
 use stead_core::destruction::Effect;
 use stead_core::diff::exists;
-use stead_core::event::{Event, EventKind, Status};
+use stead_core::event::{Event, EventKind};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
 use stead_core::report::Report;
 use stead_core::run::Run;
 use stead_core::value::Value;
-use stead_host::store::kept::{Kept, Managed, Note};
+use stead_host::store::StoreError;
+use stead_host::store::kept::{self, Accounted, Kept, Managed, Note, RecordReading, Slot, StayReason};
 
+use crate::accounting::{digest_of_success, has_succeeded, summarized};
 use crate::things::{Keyed, Things};
 
 /// The fates of the things that a document does not have any more.
@@ -26,6 +28,73 @@ pub(crate) struct Gone {
     /// The keys of things that it has under another one now. Once the instance of that has succeeded, the former one need not be
     /// known.
     pub(crate) inherited: BTreeMap<String, Heir>,
+    /// The keys of things that stay, and that its runs go on to know; `None` where a former run compared them, and this one did not.
+    pub(crate) staying: Option<BTreeMap<String, StayReason>>,
+    /// The document and the records of others that it was compared with; `None` where it was not, or that is of no use to later runs.
+    pub(crate) compared: Option<Compared>,
+}
+
+/// The digests of what the things of a record were compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct Compared {
+    /// See [`Accounted::document`].
+    pub(crate) document: String,
+    /// See [`Accounted::others`].
+    pub(crate) others: String,
+}
+
+impl Gone {
+    /// Returns whether a comparison of a former run says all that one with this document would.
+    pub(crate) fn is_as_in(&self, accounted: &Accounted) -> bool {
+        let is_compared = self.compared.as_ref().is_some_and(|compared| compared.document == accounted.document);
+        let changes_nothing = self.removing.is_empty() && self.forgotten.is_empty() && self.inherited.is_empty();
+        is_compared && changes_nothing && (self.staying.is_none() || accounted.left.is_empty())
+    }
+}
+
+/// The things that a record has at the beginning of a run.
+pub(crate) enum Recorded {
+    /// Those that a former run of the same document compared with it. They are read once one of them matters.
+    Unread {
+        /// The record.
+        slot: Slot,
+        /// That comparison.
+        accounted: Box<Accounted>,
+    },
+    /// These.
+    Known(Box<Kept>),
+}
+
+impl Default for Recorded {
+    fn default() -> Self {
+        Self::Known(Box::default())
+    }
+}
+
+impl Recorded {
+    /// The things, which are read now at the latest.
+    fn known(&mut self) -> Result<&mut Kept, StoreError> {
+        if let Self::Unread { slot, .. } = self {
+            *self = Self::Known(Box::new(things_in(slot)?));
+        }
+        match self {
+            Self::Known(kept) => Ok(kept),
+            Self::Unread { .. } => unreachable!("they were read"),
+        }
+    }
+
+    /// A thing, where they were read.
+    pub(crate) fn thing(&self, key: &str) -> Option<&Managed> {
+        match self {
+            Self::Known(kept) => kept.thing(key),
+            Self::Unread { .. } => None,
+        }
+    }
+
+    /// Returns whether a run is known to have created one of them.
+    pub(crate) fn has_created(&self) -> bool {
+        matches!(self, Self::Known(kept) if kept.things().any(|(_, thing)| thing.created))
+    }
 }
 
 /// The key that a thing has now.
@@ -34,6 +103,21 @@ pub(crate) struct Heir {
     pub(crate) key: String,
     /// True if a run created the thing.
     pub(crate) is_of_created: bool,
+}
+
+/// The consequence of damage to a record for the things in it.
+pub(crate) const UNKNOWN: &str =
+    "it is not known any more what former runs created, which stays where the document does not have it";
+
+/// The content of a record whose things are not all intact is that without them.
+pub(crate) fn things_in(slot: &Slot) -> Result<Kept, StoreError> {
+    Ok(match slot.read()? {
+        RecordReading::Known(kept) => kept,
+        RecordReading::Damaged => {
+            tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
+            Kept::default()
+        }
+    })
 }
 
 /// How many things are marked at once as those that may be gone. After a kill so many may be left that nobody removes any more.
@@ -50,11 +134,11 @@ pub(crate) struct Managing {
     /// The keys of things of the document that were created under another key.
     heirs: BTreeSet<String>,
     /// The record, as far as this run knows it.
-    recorded: BTreeMap<String, Managed>,
+    recorded: Recorded,
     /// The sets under way, and the states that they are to reach.
     under_way: BTreeMap<NodeId, Arc<Value>>,
     /// The things that a set of this run made.
-    created: BTreeMap<NodeId, String>,
+    created: BTreeMap<NodeId, Keyed>,
     /// Those things, by their keys.
     made: BTreeSet<String>,
     /// The things that this run will remove and a former one made, as far as that is known, in order.
@@ -66,8 +150,13 @@ pub(crate) struct Managing {
 /// The changes of the record that a run is to write.
 #[derive(Default)]
 pub(crate) struct News {
-    managed: BTreeMap<String, Managed>,
+    managed: kept::Things,
     dropped: BTreeSet<String>,
+    /// The keys of things that no instance has any more.
+    left: BTreeSet<String>,
+    accounted: Option<Accounted>,
+    /// True if the record has another comparison.
+    is_newly_accounted: bool,
 }
 
 /// Since when it is known what an instance came to.
@@ -80,12 +169,17 @@ enum Known {
 
 impl News {
     pub(crate) fn is_empty(&self) -> bool {
-        self.managed.is_empty() && self.dropped.is_empty()
+        self.managed.is_empty() && self.dropped.is_empty() && self.left.is_empty() && !self.is_newly_accounted
     }
 
     pub(crate) fn write(&self, kept: &mut Kept) {
-        kept.managed.retain(|key, _| !self.dropped.contains(key));
+        for things in [&mut kept.managed, &mut kept.left] {
+            things.retain(|key, _| !self.dropped.contains(key) && !self.managed.contains_key(key));
+        }
         kept.managed.extend(self.managed.iter().map(|(key, managed)| (key.clone(), managed.clone())));
+        let left = self.left.iter().filter_map(|key| kept.managed.remove_entry(key)).collect::<Vec<_>>();
+        kept.left.extend(left);
+        kept.accounted = self.accounted.clone().or(kept.accounted.take());
     }
 }
 
@@ -99,7 +193,7 @@ impl Managing {
     pub(crate) fn new(
         (things, graph): (Things, &Arc<Graph>),
         gone: &Gone,
-        recorded: &BTreeMap<String, Managed>,
+        recorded: Recorded,
         next: VecDeque<String>,
     ) -> Self {
         let heirs = gone.inherited.values().filter(|heir| heir.is_of_created).map(|heir| heir.key.clone());
@@ -107,7 +201,7 @@ impl Managing {
             heirs: heirs.collect(),
             graph: Arc::clone(graph),
             gone: gone.clone(),
-            recorded: recorded.clone(),
+            recorded,
             under_way: BTreeMap::new(),
             created: BTreeMap::new(),
             made: BTreeSet::new(),
@@ -119,7 +213,10 @@ impl Managing {
 
     /// What is to be noted of calls that begin and end: the things that were created, and those that may be removed and that the
     /// record has as created. It must not say so any more, since what is there after a crash may be another's.
-    pub(crate) fn note(&mut self, events: &[Event]) -> Note {
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) fn note(&mut self, events: &[Event]) -> Result<Note, StoreError> {
         let mut note = Note::default();
         for event in events {
             match &event.kind {
@@ -127,7 +224,7 @@ impl Managing {
                     if operation.may_change() =>
                 {
                     if is_removal(desired) {
-                        self.leaves(instance.node(), desired, &mut note.leaving);
+                        self.leaves(instance.node(), desired, &mut note.leaving)?;
                     } else {
                         self.under_way.insert(instance.node(), Arc::clone(desired));
                     }
@@ -144,13 +241,16 @@ impl Managing {
                 _ => {}
             }
         }
-        note
+        Ok(note)
     }
 
-    fn leaves(&mut self, id: NodeId, desired: &Value, leaving: &mut BTreeSet<String>) {
+    fn leaves(&mut self, id: NodeId, desired: &Value, leaving: &mut BTreeSet<String>) -> Result<(), StoreError> {
         let removing = self.gone.removing.get(&id).cloned();
-        let key = removing.or_else(|| Some(self.things.of(&self.graph, id, desired)?.key));
-        let Some(key) = key.filter(|key| self.is_created(key)) else { return };
+        let Some(key) = removing.or_else(|| Some(self.things.of(&self.graph, id, desired)?.key)) else { return Ok(()) };
+        self.recorded.known()?;
+        if !self.is_created(&key) {
+            return Ok(());
+        }
         let mut begins = vec![key];
         // One flush is for many.
         while begins.len() < MARKED_AT_ONCE
@@ -160,27 +260,43 @@ impl Managing {
         }
         self.begun.extend(begins.iter().cloned());
         leaving.extend(begins);
+        Ok(())
     }
 
     /// Returns whether the record says that a thing was created.
     fn is_created(&self, key: &String) -> bool {
-        let is_recorded = || self.recorded.get(key).is_some_and(|thing| thing.created);
+        let is_recorded = || self.recorded.thing(key).is_some_and(|thing| thing.created);
         !self.begun.contains(key) && (is_recorded() || self.made.contains(key))
     }
 
     fn create(&mut self, id: NodeId, desired: &Value) -> Option<(String, Managed)> {
-        let Keyed { key, managed } = self.things.of(&self.graph, id, desired)?;
+        let made = self.things.of(&self.graph, id, desired)?;
         let stated = |need: NodeId| self.things.of(&self.graph, need, self.graph.node(need).stated.as_ref()?);
-        let of_need = |need| self.created.get(&need).cloned().or_else(|| Some(stated(need)?.key));
+        let of_need = |need| self.created.get(&need).map(|made| made.key.clone()).or_else(|| Some(stated(need)?.key));
         let after = Things::needed(&self.graph, id, of_need);
-        self.created.insert(id, key.clone());
+        let Keyed { key, managed } = made.clone();
         self.made.insert(key.clone());
+        self.created.insert(id, made);
         Some((key, Managed { created: true, after, ..managed }))
     }
 
+    /// Returns whether a run came to what the one did that the record was compared in, and created and removed nothing.
+    fn is_as_before(&self, succeeded: &str) -> bool {
+        let is_quiet = self.made.is_empty() && self.begun.is_empty();
+        is_quiet && matches!(&self.recorded, Recorded::Unread { accounted, .. } if accounted.succeeded == succeeded)
+    }
+
     /// The changes that are due and not recorded yet.
-    pub(crate) fn news(&mut self, run: &Run) -> News {
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) fn news(&mut self, run: &Run) -> Result<News, StoreError> {
         let report = run.report();
+        let succeeded = digest_of_success(&self.graph, report);
+        if self.is_as_before(&succeeded) {
+            return Ok(News::default());
+        }
+        self.recorded.known()?;
         let mut keys: BTreeMap<NodeId, String> = BTreeMap::new();
         let mut news = News::default();
         let mut known = BTreeSet::new();
@@ -193,18 +309,23 @@ impl Managing {
             }
         }
         for (id, key) in &self.gone.removing {
-            match report.status(*id) {
-                Some(Status::Changed | Status::InState) => drop(news.dropped.insert(key.clone())),
+            if has_succeeded(report, *id) {
+                news.dropped.insert(key.clone());
+            } else {
                 // It was not removed, and is what a former run made.
-                _ => news.managed.extend(self.recorded.get(key).map(|thing| (key.clone(), thing.clone()))),
+                news.managed.extend(self.recorded.thing(key).map(|thing| (key.clone(), thing.clone())));
             }
         }
         let is_over = |key: &&String| self.gone.inherited.get(*key).is_none_or(|heir| known.contains(&heir.key));
         news.dropped.extend(self.gone.forgotten.iter().filter(is_over).cloned());
-        self.settled(news)
+        let keys = keys.into_values().collect();
+        self.settled(news, &keys, succeeded)
     }
 
     fn thing(&self, report: &Report, id: NodeId) -> Option<Keyed> {
+        if let Some(made) = self.created.get(&id) {
+            return Some(made.clone());
+        }
         let desired = report.record(id).desired.as_ref().or(self.graph.node(id).stated.as_ref())?;
         self.things.of(&self.graph, id, desired)
     }
@@ -212,8 +333,8 @@ impl Managing {
     fn judge(&self, report: &Report, id: NodeId, (key, managed): (String, Managed), news: &mut News) -> Known {
         let record = report.record(id);
         let is_there = record.desired.as_ref().and_then(|desired| desired.as_object()).is_none_or(exists);
-        let has_succeeded = matches!(record.status(), Some(Status::Changed | Status::InState));
-        let was_created = self.recorded.get(&key).is_some_and(|thing| thing.created);
+        let has_succeeded = has_succeeded(report, id);
+        let was_created = self.recorded.thing(&key).is_some_and(|thing| thing.created);
         let is_new = self.created.contains_key(&id);
         match (is_there, has_succeeded) {
             (false, true) => drop(news.dropped.insert(key)),
@@ -223,7 +344,7 @@ impl Managing {
             }
             (true, false) if is_new => drop(news.managed.insert(key, Managed { created: true, ..managed })),
             _ => {
-                news.managed.extend(self.recorded.get(&key).map(|thing| (key, thing.clone())));
+                news.managed.extend(self.recorded.thing(&key).cloned().map(|thing| (key, thing)));
                 return Known::Before;
             }
         }
@@ -231,18 +352,37 @@ impl Managing {
     }
 
     /// Leaves out what the record has already, and takes the rest for recorded.
-    fn settled(&mut self, mut news: News) -> News {
+    fn settled(&mut self, mut news: News, own: &BTreeSet<String>, succeeded: String) -> Result<News, StoreError> {
         let found = news.managed.values().filter(|managed| !managed.created).count();
         if found > MOST_FOUND {
             news.managed.retain(|_, managed| managed.created);
         }
-        let is_new =
-            |key: &String, managed: &Managed| self.begun.contains(key) || self.recorded.get(key) != Some(managed);
-        news.managed.retain(|key, managed| is_new(key, managed));
-        news.dropped.retain(|key| !news.managed.contains_key(key) && self.recorded.contains_key(key));
-        self.recorded.retain(|key, _| !news.dropped.contains(key));
-        self.recorded.extend(news.managed.iter().map(|(key, managed)| (key.clone(), managed.clone())));
-        self.begun.clear();
-        news
+        let (begun, gone) = (std::mem::take(&mut self.begun), &self.gone);
+        let recorded = self.recorded.known()?;
+        let is_new = |key: &String, managed: &Managed| begun.contains(key) || recorded.thing(key) != Some(managed);
+        news.managed
+            .retain(|key, managed| is_new(key, managed) || recorded.left.contains_key(key) && own.contains(key));
+        news.dropped.retain(|key| !news.managed.contains_key(key) && recorded.thing(key).is_some());
+        let is_left =
+            |key: &&String| !own.contains(*key) && !news.dropped.contains(*key) && !recorded.left.contains_key(*key);
+        news.left = recorded.managed.keys().chain(news.managed.keys()).filter(is_left).cloned().collect();
+        let former = recorded.accounted.take();
+        news.write(recorded);
+        // Where there is nothing, nothing needs to be known.
+        let has_any = recorded.things().next().is_some();
+        news.accounted = accounted(gone, &recorded.left, succeeded).filter(|_| has_any);
+        news.is_newly_accounted = news.accounted.is_some() && news.accounted != former;
+        recorded.accounted.clone_from(&news.accounted);
+        Ok(news)
     }
+}
+
+/// The comparison of the things of a record with a document, after those that it does not have any more are in `left`; `None` where
+/// a later run must look at one of them.
+fn accounted(gone: &Gone, left: &kept::Things, succeeded: String) -> Option<Accounted> {
+    let (staying, compared) = (gone.staying.as_ref()?, gone.compared.as_ref()?);
+    let reasons: Option<Vec<StayReason>> = left.keys().map(|key| staying.get(key).copied()).collect();
+    let left = summarized(reasons?.into_iter().zip(left.values()));
+    let Compared { document, others } = compared.clone();
+    Some(Accounted { document, succeeded, others, left })
 }

@@ -1,7 +1,7 @@
 //! The memory of former runs of a document: the instances that are owed a notification or uncertain, and the things that they
 //! manage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use stead_core::instance_path::InstancePath;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::store::StoreError;
-use stead_host::store::kept::{Kept, Managed, Noting, RecordReading, Slot};
+use stead_host::store::kept::{Accounted, Kept, Noting, Outline, RecordReading, Slot};
 use stead_system::places;
 
-use crate::managing::Managing;
+use crate::managing::{Gone, Managing, Recorded, UNKNOWN, things_in};
 use crate::messages::error_chain;
 use crate::uncertain::Uncertain;
 
@@ -36,10 +36,6 @@ pub struct Memory {
     owes: bool,
 }
 
-/// The consequence of damage to a record for the things in it.
-const UNKNOWN: &str =
-    "it is not known any more what former runs created, which stays where the document does not have it";
-
 /// The record at the beginning of a run.
 pub(crate) struct Recalled<'m> {
     slot: &'m Slot,
@@ -53,8 +49,8 @@ pub(crate) struct Recalled<'m> {
     pub(crate) owed: BTreeSet<NodeId>,
     /// The paths that the record has uncertain.
     pub(crate) uncertain: BTreeSet<String>,
-    /// The things that the record has as managed.
-    pub(crate) managed: BTreeMap<String, Managed>,
+    /// The things that the record has.
+    pub(crate) things: Recorded,
     /// True if the things of this run are recorded: the document has an identity of its own, and the record can be written.
     pub(crate) keeps_things: bool,
 }
@@ -95,6 +91,23 @@ impl Memory {
         }
     }
 
+    /// The document that the things of the record were compared with, where they are recorded and known.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) fn accounted(&self) -> Result<Option<Accounted>, StoreError> {
+        let Some(slot) = self.slot.as_ref().filter(|_| !self.document.is_shared()) else { return Ok(None) };
+        match slot.outline()? {
+            RecordReading::Known(outline) => Ok(outline.accounted),
+            RecordReading::Damaged => Ok(None),
+        }
+    }
+
+    /// The digest of which records of other documents there are.
+    pub(crate) fn digest_of_others(&self) -> Result<String, StoreError> {
+        self.slot.as_ref().map_or_else(|| Ok(String::new()), Slot::digest_of_others)
+    }
+
     /// The records of the other documents on the root.
     pub(crate) fn others(&self) -> Result<Vec<Kept>, StoreError> {
         self.slot.as_ref().map_or_else(|| Ok(Vec::new()), Slot::others)
@@ -108,7 +121,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the system fails, or a newer version wrote the record.
-    pub(crate) fn recall(&self, graph: &Graph, mode: Mode) -> Result<Option<Recalled<'_>>, StoreError> {
+    pub(crate) fn recall(&self, graph: &Graph, mode: Mode, gone: &Gone) -> Result<Option<Recalled<'_>>, StoreError> {
         let acts = self.owes && graph.notified().next().is_some();
         let compares = matches!(mode.operation, Operation::Test | Operation::Set);
         if !compares {
@@ -125,31 +138,37 @@ impl Memory {
             return forgets("there is no home folder; STEAD_STATE names a folder to keep it in");
         };
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
-        let reading = slot.read()?;
+        let reading = slot.outline()?;
         let is_uncertain = self.owes && matches!(&reading, RecordReading::Known(kept) if !kept.uncertain.is_empty());
         if !acts && !is_uncertain && !changes(mode) {
             return Ok(None);
         }
-        let is_first = changes(mode) && reading == RecordReading::default();
+        let is_first = changes(mode) && reading == RecordReading::default() && graph.iter().next().is_some();
         if let Some(error) = is_first.then(|| slot.prepare().err()).flatten() {
             return forgets(&error_chain(&error));
         }
-        self.recalled(slot, reading, graph, mode).map(Some)
+        self.recalled(slot, reading, (graph, gone), mode).map(Some)
     }
 
     fn recalled<'m>(
         &self,
         slot: &'m Slot,
-        reading: RecordReading,
-        graph: &Graph,
+        reading: RecordReading<Outline>,
+        (graph, gone): (&Graph, &Gone),
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
-        let (recorded, uncertain, managed) = match reading {
-            RecordReading::Known(kept) if !self.owes => (Owed::new(), BTreeSet::new(), kept.managed),
-            RecordReading::Known(kept) => (kept.owed, kept.uncertain, kept.managed),
+        let (recorded, uncertain, things) = match reading {
+            RecordReading::Known(outline) => {
+                let things = match outline.accounted.filter(|accounted| gone.is_as_in(accounted)) {
+                    Some(accounted) => Recorded::Unread { slot: slot.clone(), accounted: Box::new(accounted) },
+                    None => Recorded::Known(Box::new(things_in(slot)?)),
+                };
+                let (owed, uncertain) = (outline.owed, outline.uncertain);
+                if self.owes { (owed, uncertain, things) } else { (Owed::new(), BTreeSet::new(), things) }
+            }
             RecordReading::Damaged if !self.owes => {
                 tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
-                (Owed::new(), BTreeSet::new(), BTreeMap::new())
+                (Owed::new(), BTreeSet::new(), Recorded::default())
             }
             RecordReading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
@@ -158,7 +177,7 @@ impl Memory {
                 if changes(mode) {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
                 }
-                (all, BTreeSet::new(), BTreeMap::new())
+                (all, BTreeSet::new(), Recorded::default())
             }
         };
         let is_shared = self.document.is_shared();
@@ -169,7 +188,7 @@ impl Memory {
             owed: graph.known(&recorded),
             recorded,
             uncertain,
-            managed,
+            things,
             keeps_things: !is_shared,
         })
     }
@@ -259,7 +278,7 @@ impl<'a> Ledger<'a> {
     /// Notes what was created, and what may be gone after the calls that are about to begin. Where nobody can, the former is left
     /// to the end of the run.
     fn note(&mut self, events: &[Event]) -> Result<(), StoreError> {
-        let note = self.managing.as_mut().map(|managing| managing.note(events)).unwrap_or_default();
+        let note = self.managing.as_mut().map(|managing| managing.note(events)).transpose()?.unwrap_or_default();
         if note.is_empty() {
             return Ok(());
         }
@@ -286,7 +305,12 @@ impl Journal for Ledger<'_> {
         over.extend(self.added.difference(&owed).cloned());
         over.append(&mut self.obsolete);
         let is_recorded = owed.is_subset(&self.recorded) && over.is_disjoint(&self.recorded);
-        let news = self.managing.as_mut().map(|managing| managing.news(run)).unwrap_or_default();
+        let news = self.managing.as_mut().map(|managing| managing.news(run)).transpose();
+        let news = news.unwrap_or_else(|error| {
+            report_unwritten(&error);
+            None
+        });
+        let news = news.unwrap_or_default();
         let cleared = self.uncertain.cleared(run);
         let change = |kept: &mut Kept| {
             kept.owed.retain(|path| !over.contains(path));
@@ -297,8 +321,7 @@ impl Journal for Ledger<'_> {
         if (!is_recorded || !news.is_empty() || !cleared.is_empty() || std::mem::take(&mut self.has_noted))
             && let Err(error) = self.slot.change(change)
         {
-            let why = error_chain(&error);
-            tracing::warn!("the next run may do again what acts on changes, and not know what this one created: {why}");
+            report_unwritten(&error);
         }
         self.recorded.retain(|path| !over.contains(path));
         self.recorded.extend(owed);
@@ -310,6 +333,11 @@ impl Journal for Ledger<'_> {
     fn is_durable(&self) -> bool {
         self.journal.is_durable()
     }
+}
+
+fn report_unwritten(error: &StoreError) {
+    let why = error_chain(error);
+    tracing::warn!("the next run may do again what acts on changes, and not know what this one created: {why}");
 }
 
 #[cfg(test)]
@@ -454,7 +482,7 @@ mod tests {
         let change = events.iter().find(sets_a).unwrap().clone();
         assert!(place.owed().is_empty());
         let memory = prepared.memory.as_ref().unwrap();
-        let recalled = memory.recall(&prepared.graph, Mode::APPLY).unwrap().unwrap();
+        let recalled = memory.recall(&prepared.graph, Mode::APPLY, &Gone::default()).unwrap().unwrap();
         let mut ledger = Ledger::new(recalled, &prepared.graph, None, Box::new(Vec::new()));
         ledger.append(std::slice::from_ref(&change)).unwrap();
         assert_eq!(place.owed(), ["on-a"]);

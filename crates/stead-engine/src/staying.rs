@@ -4,6 +4,7 @@ use stead_core::diag::{Diagnostic, Severity};
 use stead_core::graph::codes;
 use stead_core::text::Span;
 use stead_host::store::StoreError;
+use stead_host::store::kept::StayReason;
 
 use crate::messages::error_chain;
 
@@ -73,10 +74,27 @@ impl Why {
         }
     }
 
-    /// The warning about the things that stay for this reason.
-    pub(crate) fn finding(&self, things: &[String]) -> Diagnostic {
+    /// The reason that a record has.
+    pub(crate) fn of(reason: StayReason) -> Self {
+        match reason {
+            StayReason::NotStated => Self::NotStated,
+            StayReason::Used => Self::Used,
+        }
+    }
+
+    /// The reason as a record has it; `None` where it must be found again each time.
+    pub(crate) fn reason(&self) -> Option<StayReason> {
+        match self {
+            Self::NotStated => Some(StayReason::NotStated),
+            Self::Used => Some(StayReason::Used),
+            _ => None,
+        }
+    }
+
+    /// The warning about so many things that stay for this reason, given the first of them.
+    pub(crate) fn finding(&self, things: &[String], count: usize) -> Diagnostic {
         let (since, help) = self.texts();
-        let message = format!("no longer in the document; kept, since {since}: {}", listed(things));
+        let message = format!("no longer in the document; kept, since {since}: {}", listed(things, count));
         Diagnostic { help: Some(help.to_owned()), ..warning(message) }
     }
 }
@@ -95,10 +113,10 @@ fn warning(message: String) -> Diagnostic {
 }
 
 /// The first of some things in words, and how many there are besides.
-fn listed(things: &[String]) -> String {
+fn listed(things: &[String], count: usize) -> String {
     const MOST: usize = 8;
     let first = things.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    match things.len().saturating_sub(MOST) {
+    match count.saturating_sub(MOST) {
         0 => first,
         more => format!("{first} and {more} more"),
     }

@@ -32,6 +32,7 @@ pub(crate) struct Things {
 }
 
 /// A thing, and the key that tells it from others.
+#[derive(Clone)]
 pub(crate) struct Keyed {
     pub(crate) key: String,
     pub(crate) managed: Managed,

@@ -19,7 +19,7 @@ use random::Numbers;
 use stead_core::event::{Event, Mode};
 use stead_core::identity::DocumentIdentity;
 use stead_core::value::Object;
-use stead_engine::{Host, HostOptions, RunOptions};
+use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session};
 use stead_host::journal::{Journal, JournalError};
 use tempfile::TempDir;
 
@@ -165,7 +165,13 @@ impl World {
         }
     }
 
-    fn run(&self, apply: &Apply) -> bool {
+    /// What is said about a document before it runs.
+    fn warnings(&self, apply: &Apply) -> String {
+        let (_, prepared) = self.prepared(apply);
+        prepared.warnings.iter().map(|warning| warning.message.clone()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn prepared(&self, apply: &Apply) -> (Session, Prepared) {
         let root = self.system(apply.system);
         let session = self.host.session(&root);
         let mut session = session.with(|options| options.system_root = Some(root.clone()));
@@ -174,6 +180,11 @@ impl World {
         let document = DocumentIdentity::of_file(Path::new(&format!("/{}.yaml", apply.document)));
         prepared.memory = Some(session.memory_of_things(&self.folder.path().join("store"), &document));
         session.account_for_removed(&mut prepared, Mode::APPLY);
+        (session, prepared)
+    }
+
+    fn run(&self, apply: &Apply) -> bool {
+        let (session, prepared) = self.prepared(apply);
         let execution = RunOptions::new(Mode::APPLY, NonZeroUsize::MIN);
         let execution = match apply.killed {
             Some(after) => RunOptions { journal: Box::new(Killed(after)), ..execution },
@@ -272,4 +283,52 @@ fn a_kill_at_any_step_removes_nothing_of_others() {
         }
     }
     assert!(ended);
+}
+
+/// What was left behind is not read by a run of a document that is as it was, and each run names it.
+#[test]
+fn what_is_left_behind_is_read_once_for_each_document() {
+    let world = World::new();
+    let store = world.folder.path().join("store");
+    let apply = |things: &[usize], policy| {
+        let things = things.iter().copied().collect();
+        Apply { document: 0, system: 0, things, policy, naming: 0, killed: None }
+    };
+    let parts = || {
+        let all = fs::read_dir(store.join("kept")).unwrap().map(|entry| entry.unwrap().path());
+        let mut all: Vec<(PathBuf, Vec<u8>)> = all.map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
+        all.retain(|(path, _)| {
+            path.to_string_lossy().contains(".managed.") || path.to_string_lossy().contains(".left.")
+        });
+        all
+    };
+    assert!(world.run(&apply(&[0, 1, 2, 5], Policy::Report)));
+    let few = apply(&[0, 5], Policy::Report);
+    for _ in 0..2 {
+        assert!(world.run(&few));
+    }
+    let known = parts();
+    assert_eq!(known.len(), 2, "what the document has, and what was left behind");
+    let damage = || known.iter().for_each(|(path, _)| fs::write(path, "{}").unwrap());
+    damage();
+    let named = world.warnings(&few);
+    assert!(named.contains("'n0-1' (Stead/File), 'n0-2' (Stead/File)"), "{named}");
+    assert!(world.run(&few));
+    assert!(parts().iter().all(|(_, content)| content == b"{}"), "nothing was read or written");
+    for (path, content) in &known {
+        fs::write(path, content).unwrap();
+    }
+    // One of those that are looked at is gone, and a record of another document is there.
+    fs::remove_file(world.system(0).join("f1")).unwrap();
+    assert!(!world.warnings(&few).contains("n0-1"));
+    assert!(world.run(&few));
+    assert!(world.run(&Apply { document: 1, ..apply(&[2], Policy::Report) }));
+    let moved = world.warnings(&few);
+    assert!(moved.contains("another document manages it: 'n0-2'"), "{moved}");
+    // What it no longer has is still removed.
+    assert!(world.run(&apply(&[0], Policy::Report)));
+    assert!(world.run(&apply(&[0], Policy::Report)));
+    assert_eq!(world.present(0), Set::from([0, 2, 5]));
+    assert!(world.run(&apply(&[0], Policy::Remove)));
+    assert_eq!(world.present(0), Set::from([0, 2]));
 }

@@ -1,8 +1,9 @@
 //! The record of a document on a root, which lasts from one run to the next.
 //!
 //! There is one record for each document and root, so that the results of its runs lie together: the notifications
-//! owed to its instances, those that are uncertain, and the things that these manage. Raise [`FORM`] when you add a member: a program that does
-//! not know it must not write the record without it.
+//! owed to its instances, those that are uncertain, and the things that these manage and that they left behind. Things lie in
+//! parts of the record, files of their own: a run of a document that is as it was reads none of them, and a part that does not
+//! change is not written. Raise [`FORM`] when you add a member: a program that does not know it must not write the record without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,12 +21,14 @@ use super::record::{self, Found, Undecodable};
 use stead_system::folder::Folder;
 
 mod notes;
+mod parts;
 
 pub use notes::Note;
 use notes::Notes;
+use parts::{Parts, Stored};
 
 /// The form of a record that this program reads and writes.
-pub const FORM: u32 = 3;
+pub const FORM: u32 = 4;
 
 const FOLDER: &str = "kept";
 const LOCK: &str = "lock";
@@ -35,19 +38,80 @@ const TRIAL: &str = "trial";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The content of a record.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Kept {
     /// The instances that are owed a notification, by their paths.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub owed: BTreeSet<String>,
     /// The instances that left a program running when they were set last, by their paths: it was ended, and what their test finds
     /// may be there without it.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub uncertain: BTreeSet<String>,
+    /// The document that the things were compared with; `None` once one of them is another.
+    pub accounted: Option<Accounted>,
     /// The things that its instances manage. Each key tells a thing, and nothing but equality is read out of it.
+    pub managed: Things,
+    /// Those that no instance had any more when a run settled.
+    pub left: Things,
+}
+
+/// Things by their keys.
+pub type Things = BTreeMap<String, Managed>;
+
+impl Kept {
+    /// A thing that an instance manages, or that was left behind.
+    pub fn thing(&self, key: &str) -> Option<&Managed> {
+        self.managed.get(key).or_else(|| self.left.get(key))
+    }
+
+    /// All things, those that were left behind too.
+    pub fn things(&self) -> impl Iterator<Item = (&String, &Managed)> {
+        self.managed.iter().chain(&self.left)
+    }
+}
+
+/// A comparison of a document with the things of its record, which need not be made again while neither changes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Accounted {
+    /// The digest of the document, as its instances are stated.
+    pub document: String,
+    /// The digest of which instances succeeded.
+    pub succeeded: String,
+    /// The digest of which records of other documents there were.
+    pub others: String,
+    /// What was left behind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub managed: BTreeMap<String, Managed>,
+    pub left: BTreeMap<StayReason, LeftBehind>,
+}
+
+/// Why what is left behind stays, and stays in the record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StayReason {
+    /// The document does not say that it is to be removed.
+    NotStated,
+    /// Something that stays lies in it, or uses it.
+    Used,
+}
+
+/// Things that were left behind.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeftBehind {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them.
+    pub first: Vec<Managed>,
+}
+
+/// What a record has besides its things.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Outline {
+    /// See [`Kept::owed`].
+    pub owed: BTreeSet<String>,
+    /// See [`Kept::uncertain`].
+    pub uncertain: BTreeSet<String>,
+    /// See [`Kept::accounted`].
+    pub accounted: Option<Accounted>,
 }
 
 /// A thing that runs of a document manage.
@@ -93,27 +157,36 @@ struct Owner {
     document: DocumentIdentity,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {
     #[serde(flatten)]
     owner: Owner,
-    kept: Kept,
+    kept: Stored,
 }
 
 /// The result of reading a record.
 #[derive(PartialEq, Eq, Debug)]
-pub enum RecordReading {
+pub enum RecordReading<T = Kept> {
     /// The content; the default where there is no record.
-    Known(Kept),
+    Known(T),
     /// Something other than this program changed it: its content is unknown.
     Damaged,
 }
 
-impl Default for RecordReading {
+impl<T: Default> Default for RecordReading<T> {
     fn default() -> Self {
-        Self::Known(Kept::default())
+        Self::Known(T::default())
     }
+}
+
+/// A record as it lies on the disk, with what is in its parts and behind it.
+#[derive(Default)]
+struct Whole {
+    /// `None` where there is none.
+    record: Option<Record>,
+    kept: Kept,
+    behind: Behind,
 }
 
 impl Slot {
@@ -136,10 +209,51 @@ impl Slot {
     /// # Errors
     /// When the system fails, or a newer version wrote the record: it is not read in part.
     pub fn read(&self) -> Result<RecordReading, StoreError> {
-        match Folder::existing(&self.folder)? {
-            Some(folder) => Ok(self.read_in(&folder)?.0),
-            None => Ok(RecordReading::Known(Kept::default())),
+        let Some(folder) = Folder::existing(&self.folder)? else { return Ok(RecordReading::default()) };
+        Ok(self.read_in(&folder)?.map_or(RecordReading::Damaged, |whole| RecordReading::Known(whole.kept)))
+    }
+
+    /// Reads the record without its things, which takes the same however many there are.
+    ///
+    /// # Errors
+    /// As [`Slot::read`].
+    pub fn outline(&self) -> Result<RecordReading<Outline>, StoreError> {
+        let Some(folder) = Folder::existing(&self.folder)? else { return Ok(RecordReading::default()) };
+        // What a run noted that did not settle changes what there is.
+        let stored = if folder.identity(&notes_of(&self.file))?.is_none() {
+            match record_from(&folder, &self.file)? {
+                Found::Absent => return Ok(RecordReading::default()),
+                Found::Intact((record, _)) if record.owner == self.owner => record.kept,
+                _ => return Ok(RecordReading::Damaged),
+            }
+        } else {
+            match self.read_in(&folder)? {
+                Some(Whole { kept, .. }) => Stored { owed: kept.owed, uncertain: kept.uncertain, ..Stored::default() },
+                None => return Ok(RecordReading::Damaged),
+            }
+        };
+        let Stored { owed, uncertain, accounted, .. } = stored;
+        Ok(RecordReading::Known(Outline { owed, uncertain, accounted }))
+    }
+
+    /// The digest of which records of other documents there are. It changes whenever one of them does.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn digest_of_others(&self) -> Result<String, StoreError> {
+        let Some(folder) = Folder::existing(&self.folder)? else { return Ok(sha256("[]")) };
+        let mut all = Vec::new();
+        for name in self.names_of_others(&folder)? {
+            all.push((folder.identity(&name)?, folder.identity(&notes_of(&name))?, name));
         }
+        serde_json::to_vec(&all).map(sha256).map_err(StoreError::Encode)
+    }
+
+    fn names_of_others(&self, folder: &Folder) -> Result<Vec<String>, StoreError> {
+        let is_record = |name: &String| {
+            *name != self.file && Path::new(name).extension().is_some_and(|extension| extension == "json")
+        };
+        Ok(folder.names()?.into_iter().filter_map(|name| name.into_string().ok()).filter(is_record).collect())
     }
 
     /// Returns the records of the other documents on this root.
@@ -149,15 +263,12 @@ impl Slot {
     pub fn others(&self) -> Result<Vec<Kept>, StoreError> {
         let Some(folder) = Folder::existing(&self.folder)? else { return Ok(Vec::new()) };
         let mut others = Vec::new();
-        for name in folder.names()?.iter().filter_map(|name| name.to_str()) {
-            if name == self.file || Path::new(name).extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            match read_from(&folder, name)? {
-                (_, Behind::Damage) => return Err(StoreError::Damaged(self.folder.join(name))),
-                (Some(record), _) if record.owner.root == self.owner.root => others.push(record.kept),
-                _ => {}
-            }
+        for name in self.names_of_others(&folder)? {
+            let Some(whole) = read_from(&folder, &name)? else {
+                return Err(StoreError::Damaged(self.folder.join(name)));
+            };
+            let is_here = whole.record.is_some_and(|record| record.owner.root == self.owner.root);
+            others.extend(is_here.then_some(whole.kept));
         }
         Ok(others)
     }
@@ -170,35 +281,52 @@ impl Slot {
     }
 
     /// Changes what is kept. One process at a time does; what is damaged is set aside first, and taken for `Kept::default()`.
+    /// Where the things change, the change says anew what they were compared with.
     ///
     /// Guarantees: the record is the former or the new one at any time, also after an error and after a power failure; once
     /// this returns it is the new one, and has what was noted behind the former one. Nothing is written where nothing changes
-    /// and nothing was noted.
+    /// and nothing was noted, and of things only the part that changes.
     pub fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), StoreError> {
         let folder = Folder::create(&self.folder)?;
         let _lock = self.lock(&folder)?;
-        let (former, notes) = self.intact(&folder)?;
-        let mut kept = former.clone();
+        let Whole { record, mut kept, behind } = self.intact(&folder)?;
+        let accounted = kept.accounted.take();
         change(&mut kept);
-        if notes.is_none() && kept == former {
-            return Ok(());
+        let has_notes = matches!(behind, Behind::Notes(_));
+        match record {
+            None if kept == Kept::default() => return Ok(()),
+            Some(_) if kept == Kept::default() => {}
+            record => return self.write(&folder, record.as_ref(), (kept, accounted), has_notes),
         }
-        if kept == Kept::default() {
-            folder.remove(&self.file)?;
-            if notes.is_some() {
-                folder.remove_unflushed(notes_of(&self.file))?;
-            }
-            return Ok(());
+        folder.remove(&self.file)?;
+        Parts::remove_all(&folder, &self.file)?;
+        if has_notes {
+            folder.remove_unflushed(notes_of(&self.file))?;
         }
-        self.write(&folder, kept, notes.is_some())
+        Ok(())
     }
-
-    /// Writes the record, which takes in the notes behind the former one.
-    fn write(&self, folder: &Folder, kept: Kept, has_notes: bool) -> Result<(), StoreError> {
+    /// Writes the record, which takes in the notes behind the former one. What that was compared with holds while its things do.
+    fn write(
+        &self,
+        folder: &Folder,
+        former: Option<&Record>,
+        (kept, accounted): (Kept, Option<Accounted>),
+        has_notes: bool,
+    ) -> Result<(), StoreError> {
         let is_empty = kept == Kept::default();
-        let record = record::encode(FORM, &Record { owner: self.owner.clone(), kept })?;
+        let former_parts = former.map(|record| record.kept.parts.clone()).unwrap_or_default();
+        let parts = former_parts.replaced(folder, &self.file, [&kept.managed, &kept.left])?;
+        let accounted = kept.accounted.or_else(|| accounted.filter(|_| parts == former_parts));
+        let left_over = former_parts.besides(&parts);
+        let stored = Stored { owed: kept.owed, uncertain: kept.uncertain, accounted, parts, managed: Things::new() };
+        let record = Record { owner: self.owner.clone(), kept: stored };
+        if !has_notes && former == Some(&record) {
+            return Ok(());
+        }
+        let record = record::encode(FORM, &record)?;
         // One with nothing in it only says whose notes are behind it.
         if is_empty { folder.replace_unflushed(&self.file, &record) } else { folder.replace(&self.file, &record) }?;
+        left_over.remove_from(folder, &self.file)?;
         if has_notes {
             folder.remove_unflushed(notes_of(&self.file))?;
         }
@@ -216,29 +344,32 @@ impl Slot {
 
     /// What is kept, and the notes among it that are not in the record. What is damaged is set aside, and notes that were behind
     /// a former record are removed.
-    fn intact(&self, folder: &Folder) -> Result<(Kept, Option<Notes>), StoreError> {
+    fn intact(&self, folder: &Folder) -> Result<Whole, StoreError> {
         match self.read_in(folder)? {
-            (RecordReading::Known(kept), Behind::Notes(notes)) => Ok((kept, Some(notes))),
-            (RecordReading::Known(kept), Behind::Nothing) => Ok((kept, None)),
-            (RecordReading::Known(kept), _) => {
+            Some(Whole { record, kept, behind: Behind::Leftover }) => {
                 folder.remove_unflushed(notes_of(&self.file))?;
-                Ok((kept, None))
+                Ok(Whole { record, kept, behind: Behind::Nothing })
             }
-            (RecordReading::Damaged, _) => {
+            Some(whole) => Ok(whole),
+            None => {
+                // What is owed is known if only what lies beside it is damaged.
+                let kept = match record_from(folder, &self.file)? {
+                    Found::Intact((record, _)) if record.owner == self.owner => record.kept.without_things(),
+                    _ => Kept::default(),
+                };
                 folder.set_aside(&self.file)?;
                 folder.remove(&self.file)?;
+                Parts::remove_all(folder, &self.file)?;
                 folder.remove_unflushed(notes_of(&self.file))?;
-                Ok((Kept::default(), None))
+                Ok(Whole { kept, ..Whole::default() })
             }
         }
     }
 
-    fn read_in(&self, folder: &Folder) -> Result<(RecordReading, Behind), StoreError> {
-        Ok(match read_from(folder, &self.file)? {
-            (None, Behind::Damage) => (RecordReading::Damaged, Behind::Damage),
-            (Some(record), _) if record.owner != self.owner => (RecordReading::Damaged, Behind::Damage),
-            (record, behind) => (RecordReading::Known(record.map(|record| record.kept).unwrap_or_default()), behind),
-        })
+    /// `None` where it is damaged.
+    fn read_in(&self, folder: &Folder) -> Result<Option<Whole>, StoreError> {
+        let is_own = |whole: &Whole| whole.record.as_ref().is_none_or(|record| record.owner == self.owner);
+        Ok(read_from(folder, &self.file)?.filter(is_own))
     }
 }
 
@@ -248,42 +379,61 @@ fn notes_of(file: &str) -> String {
 }
 
 /// The notes that are there beside a record.
+#[derive(Default)]
 enum Behind {
+    #[default]
     Nothing,
     /// Some that add to it.
     Notes(Notes),
     /// Some that it has taken in, after which the process ended.
     Leftover,
-    /// The record is damaged, or they are.
-    Damage,
 }
 
-/// Reads a record with what was noted behind it. While others write, that is what was kept at some time meanwhile: a record is
-/// replaced before the notes go that it takes in.
-fn read_from(folder: &Folder, file: &str) -> Result<(Option<Record>, Behind), StoreError> {
+/// Reads a record with its parts and what was noted behind it; `None` where any of these is damaged. While others write, that is what
+/// was kept at some time meanwhile: a record is replaced before the notes go that it takes in, and after a part that it has.
+fn read_from(folder: &Folder, file: &str) -> Result<Option<Whole>, StoreError> {
     let notes = notes::read(folder, &notes_of(file))?;
+    let mut latest = record_from(folder, file)?;
+    let (record, json, mut kept) = loop {
+        let (record, json) = match latest {
+            Found::Absent if matches!(notes, notes::Found::Absent) => return Ok(Some(Whole::default())),
+            Found::Absent => return Ok(Some(Whole { behind: Behind::Leftover, ..Whole::default() })),
+            Found::Damaged => return Ok(None),
+            Found::Intact(found) => found,
+        };
+        if let Some(kept) = record.kept.with_parts(folder, file)? {
+            break (record, json, kept);
+        }
+        // Another process has replaced the part, and before that the record.
+        latest = record_from(folder, file)?;
+        if matches!(&latest, Found::Intact((_, later)) if *later == json) {
+            return Ok(None);
+        }
+    };
+    let behind = match notes {
+        notes::Found::Absent => Behind::Nothing,
+        notes::Found::Damaged => return Ok(None),
+        notes::Found::Intact(mut notes) if notes.follow(&sha256(&json)) => {
+            notes.add_to(&mut kept);
+            Behind::Notes(notes)
+        }
+        notes::Found::Intact(_) => Behind::Leftover,
+    };
+    Ok(Some(Whole { record: Some(record), kept, behind }))
+}
+
+/// Reads a record without its parts, and its text.
+fn record_from(folder: &Folder, file: &str) -> Result<Found<(Record, Vec<u8>)>, StoreError> {
     let json = match record::read(folder, file)? {
         Found::Intact(json) => json,
-        Found::Damaged => return Ok((None, Behind::Damage)),
-        Found::Absent if matches!(notes, notes::Found::Absent) => return Ok((None, Behind::Nothing)),
-        Found::Absent => return Ok((None, Behind::Leftover)),
+        Found::Damaged => return Ok(Found::Damaged),
+        Found::Absent => return Ok(Found::Absent),
     };
-    let mut record: Record = match record::decode(FORM, &json) {
-        Ok(record) => record,
-        Err(Undecodable::Newer(found)) => {
-            return Err(StoreError::Newer { path: folder.path().join(file), found, reads: FORM });
-        }
-        Err(Undecodable::Foreign(_)) => return Ok((None, Behind::Damage)),
-    };
-    Ok(match notes {
-        notes::Found::Absent => (Some(record), Behind::Nothing),
-        notes::Found::Damaged => (None, Behind::Damage),
-        notes::Found::Intact(mut notes) if notes.follow(&sha256(&json)) => {
-            notes.add_to(&mut record.kept);
-            (Some(record), Behind::Notes(notes))
-        }
-        notes::Found::Intact(_) => (Some(record), Behind::Leftover),
-    })
+    match record::decode(FORM, &json) {
+        Ok(record) => Ok(Found::Intact((record, json))),
+        Err(Undecodable::Newer(found)) => Err(StoreError::Newer { path: folder.path().join(file), found, reads: FORM }),
+        Err(Undecodable::Foreign(_)) => Ok(Found::Damaged),
+    }
 }
 
 /// Has others wait until it is dropped.
@@ -325,11 +475,12 @@ impl Noting<'_> {
 impl Slot {
     /// Opens the notes behind the record. There is one then, so that whose they are is known.
     fn open_notes(&self, folder: &Folder, name: &str) -> Result<notes::Open, StoreError> {
-        let (kept, notes) = self.intact(folder)?;
+        let Whole { record, kept, behind } = self.intact(folder)?;
+        let notes = if let Behind::Notes(notes) = behind { Some(notes) } else { None };
         let has_old = notes.as_ref().is_some_and(|notes| !notes.are_of_this_boot());
         let notes = notes.filter(Notes::are_of_this_boot);
-        if has_old || folder.identity(&self.file)?.is_none() {
-            self.write(folder, kept, has_old)?;
+        if has_old || record.is_none() {
+            self.write(folder, record.as_ref(), (kept, None), has_old)?;
         }
         let damaged = || StoreError::Damaged(self.path());
         let follow = match (notes, record::read(folder, &self.file)?) {
@@ -343,192 +494,4 @@ impl Slot {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::thread;
-
-    use tempfile::TempDir;
-
-    use super::*;
-
-    fn slot(store: &TempDir, name: &str) -> Slot {
-        Slot::of(store.path(), Path::new("/"), &DocumentIdentity::of_file(Path::new(name)))
-    }
-
-    fn kept(owed: &[&str]) -> Kept {
-        Kept { owed: owed.iter().map(|path| (*path).to_owned()).collect(), ..Kept::default() }
-    }
-
-    fn owe(slot: &Slot, path: &str) {
-        slot.change(|kept| kept.owed.extend([path.to_owned()])).unwrap();
-    }
-
-    #[test]
-    fn what_is_kept_is_found_again_by_root_and_document() {
-        let store = tempfile::tempdir().unwrap();
-        let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
-        assert_eq!(one.read().unwrap(), RecordReading::Known(kept(&[])));
-        assert!(!store.path().join(FOLDER).exists(), "reading creates nothing");
-        owe(&one, "T:a");
-        owe(&one, "T:b");
-        assert_eq!(one.read().unwrap(), RecordReading::Known(kept(&["T:a", "T:b"])));
-        assert_eq!(other.read().unwrap(), RecordReading::Known(kept(&[])));
-        let elsewhere = Slot::of(store.path(), Path::new("/srv/root"), &DocumentIdentity::of_file(Path::new("/one")));
-        assert_eq!(elsewhere.read().unwrap(), RecordReading::Known(kept(&[])));
-        one.change(|kept| kept.owed.clear()).unwrap();
-        assert!(!one.path().exists(), "nothing is kept of it");
-    }
-
-    #[test]
-    fn every_cut_and_every_flipped_bit_is_damage_and_what_is_damaged_is_set_aside() {
-        let store = tempfile::tempdir().unwrap();
-        let slot = slot(&store, "/one");
-        owe(&slot, "T:a");
-        let whole = fs::read(slot.path()).unwrap();
-        let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
-        let flipped = (0..whole.len()).map(|at| {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1;
-            bytes
-        });
-        for damaged in cut.chain(flipped) {
-            fs::write(slot.path(), &damaged).unwrap();
-            assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "{}", String::from_utf8_lossy(&damaged));
-        }
-        let damaged = fs::read(slot.path()).unwrap();
-        owe(&slot, "T:b");
-        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:b"])));
-        assert_eq!(fs::read(slot.path().with_extension("json.damaged")).unwrap(), damaged);
-    }
-
-    #[test]
-    fn a_record_of_another_document_is_damage() {
-        let store = tempfile::tempdir().unwrap();
-        let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
-        owe(&one, "T:a");
-        fs::copy(one.path(), other.path()).unwrap();
-        assert_eq!(other.read().unwrap(), RecordReading::Damaged);
-    }
-
-    #[test]
-    fn a_record_of_a_newer_version_is_refused_and_left_alone() {
-        let store = tempfile::tempdir().unwrap();
-        let slot = slot(&store, "/one");
-        owe(&slot, "T:a");
-        let newer = serde_json::json!({ "kept": { "owed": ["T:a"], "images": {} } });
-        let newer = record::encode(FORM + 1, &newer).unwrap();
-        fs::write(slot.path(), &newer).unwrap();
-        let refused = |error: StoreError| matches!(error, StoreError::Newer { found, .. } if found == FORM + 1);
-        assert!(slot.read().is_err_and(refused));
-        assert!(slot.change(|kept| kept.owed.clear()).is_err_and(refused));
-        assert_eq!(fs::read(slot.path()).unwrap(), newer);
-    }
-
-    #[test]
-    fn one_at_a_time_changes_a_record() {
-        let store = tempfile::tempdir().unwrap();
-        let slot = slot(&store, "/one");
-        thread::scope(|scope| {
-            for writer in 0..4 {
-                let slot = slot.clone();
-                scope.spawn(move || (0..10).for_each(|each| owe(&slot, &format!("T:{writer}-{each}"))));
-            }
-        });
-        let RecordReading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
-        assert_eq!(kept.owed.len(), 40);
-    }
-
-    fn thing(created: bool) -> Managed {
-        let type_name = TypeName::parse("Stead/File").unwrap();
-        Managed { name: "f".into(), type_name, removal: None, created, after: Vec::new() }
-    }
-
-    fn creates(keys: &[&str]) -> Note {
-        let created = keys.iter().map(|key| ((*key).to_owned(), thing(true))).collect();
-        Note { created, ..Note::default() }
-    }
-
-    fn leaves(keys: &[&str]) -> Note {
-        Note { leaving: keys.iter().map(|key| (*key).to_owned()).collect(), ..Note::default() }
-    }
-
-    /// The keys of what is known to have been created.
-    fn created(slot: &Slot) -> Vec<String> {
-        let RecordReading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
-        kept.managed.into_iter().filter_map(|(key, managed)| managed.created.then_some(key)).collect()
-    }
-
-    fn notes_at(slot: &Slot) -> PathBuf {
-        slot.folder.join(notes_of(&slot.file))
-    }
-
-    #[test]
-    fn notes_are_read_with_the_record_and_taken_in_by_its_next_change() {
-        let store = tempfile::tempdir().unwrap();
-        let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
-        let mut noting = one.noting();
-        noting.note(&creates(&["a", "b"])).unwrap();
-        noting.note(&leaves(&["a"])).unwrap();
-        // Those of another process.
-        one.noting().note(&creates(&["c"])).unwrap();
-        noting.note(&creates(&["d"])).unwrap();
-        assert_eq!(created(&one), ["b", "c", "d"]);
-        let Ok([others]) = <[Kept; 1]>::try_from(other.others().unwrap()) else { panic!("there is one") };
-        assert!(others.managed["b"].created);
-        let notes = fs::read(notes_at(&one)).unwrap();
-        one.change(|kept| drop(kept.managed.remove("b"))).unwrap();
-        assert!(!notes_at(&one).exists());
-        // A kill left them behind the record that has them.
-        fs::write(notes_at(&one), notes).unwrap();
-        assert_eq!(created(&one), ["c", "d"]);
-        noting.note(&creates(&["e"])).unwrap();
-        assert_eq!(created(&one), ["c", "d", "e"]);
-        one.change(|kept| kept.managed.clear()).unwrap();
-        assert_eq!(fs::read_dir(&one.folder).unwrap().count(), 1, "nothing is left but the lock");
-    }
-
-    #[test]
-    fn a_cut_through_notes_loses_the_last_alone_and_any_other_damage_is_found() {
-        let store = tempfile::tempdir().unwrap();
-        let slot = slot(&store, "/one");
-        let mut noting = slot.noting();
-        for key in ["a", "b", "c"] {
-            noting.note(&creates(&[key])).unwrap();
-        }
-        let whole = fs::read(notes_at(&slot)).unwrap();
-        for length in 0..whole.len() {
-            fs::write(notes_at(&slot), &whole[..length]).unwrap();
-            let lines = str::from_utf8(&whole[..length]).unwrap().matches('\n').count();
-            assert_eq!(created(&slot).len(), lines.saturating_sub(1), "cut at {length}");
-        }
-        slot.noting().note(&creates(&["d"])).unwrap();
-        assert_eq!(created(&slot), ["a", "b", "d"], "what is incomplete is cut off first");
-        for at in 0..whole.len() - 1 {
-            let mut flipped = whole.clone();
-            flipped[at] ^= 1;
-            fs::write(notes_at(&slot), flipped).unwrap();
-            assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "flipped at {at}");
-        }
-        slot.change(|kept| kept.owed.extend(["T:a".to_owned()])).unwrap();
-        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
-    }
-
-    #[test]
-    fn after_another_boot_nothing_counts_that_was_not_flushed() {
-        let store = tempfile::tempdir().unwrap();
-        let slot = slot(&store, "/one");
-        slot.change(|kept| drop(kept.managed.insert("a".to_owned(), thing(true)))).unwrap();
-        let record = fs::read(slot.path()).unwrap();
-        let json = &record[..record.iter().position(|byte| *byte == b'\n').unwrap()];
-        let head = serde_json::json!({"form": FORM, "follows": sha256(json), "boot": "another"});
-        let lines =
-            [head, serde_json::to_value(creates(&["b"])).unwrap(), serde_json::to_value(leaves(&["a"])).unwrap()];
-        let (_, mut notes) = crate::journal::Chain::default().wrap(&lines).unwrap();
-        // What the disk has of what followed.
-        notes.extend(b"\0\0\0\n\0\0");
-        fs::write(notes_at(&slot), notes).unwrap();
-        assert_eq!(created(&slot), [""; 0], "the file of 'b' may not be there, and 'a' may be another's");
-        slot.noting().note(&creates(&["c"])).unwrap();
-        assert_eq!(created(&slot), ["c"]);
-    }
-}
+mod tests;

@@ -5,7 +5,8 @@
 //! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
 //! STATE/runs/              recorded runs, and .NAME.images: what each of them changed, as it was before
 //! STATE/applied/NAME       digests of the secrets that were set last of an instance that keeps them to itself
-//! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances, and what they manage
+//! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances, and the digests of its parts
+//! STATE/kept/NAME.managed.a, .left.a  parts of it: what its instances manage, and what they left behind; .b in turn
 //! STATE/kept/NAME.notes    what a run has come to know since then, until it settles
 //! STATE/key.lock           held while the key is made
 //! STATE/locks/             locks, where STEAD_STATE names the folder

@@ -10,9 +10,9 @@ use stead_system::folder::Folder;
 
 /// The content of a file.
 #[derive(Debug)]
-pub enum Found {
+pub enum Found<T = Vec<u8>> {
     /// The JSON, with a checksum that fits.
-    Intact(Vec<u8>),
+    Intact(T),
     /// Something else.
     Damaged,
     /// There is no such file.

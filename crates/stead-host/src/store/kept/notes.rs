@@ -102,12 +102,15 @@ impl Notes {
     /// Adds them to what the record has. After the power failed, nobody knows that what was created is there.
     pub(super) fn add_to(&mut self, kept: &mut Kept) {
         let is_of_this_boot = self.are_of_this_boot();
+        kept.accounted = None;
         for Note { created, leaving } in self.each.drain(..) {
             if is_of_this_boot {
+                kept.left.retain(|key, _| !created.contains_key(key));
                 kept.managed.extend(created);
             }
             for key in leaving {
-                kept.managed.entry(key).and_modify(|managed| managed.created = false);
+                kept.managed.entry(key.clone()).and_modify(|managed| managed.created = false);
+                kept.left.entry(key).and_modify(|managed| managed.created = false);
             }
         }
     }
