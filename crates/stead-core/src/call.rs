@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::destruction::Effects;
 use crate::diag::Code;
 pub use crate::diag::codes::call::*;
+use crate::export::ExportFilter;
 use crate::id::ResourceId;
 use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
@@ -66,6 +67,8 @@ pub struct Call {
     pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
+    /// For `Export`: which of the instances that are there are kept, each as a whole.
+    pub export_filter: Option<Arc<ExportFilter>>,
     /// How much of the state is read by anybody.
     pub wanted: Wanted,
 }

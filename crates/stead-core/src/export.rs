@@ -46,6 +46,11 @@ impl ExportFilter {
         Ok(Self { patterns })
     }
 
+    /// Returns whether nothing fits, since there is no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
     /// The instance as far as it fits, or nothing when it does not.
     pub fn apply(&self, instance: &Value) -> Option<Value> {
         let members = instance.as_object()?;

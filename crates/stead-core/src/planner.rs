@@ -172,6 +172,7 @@ pub enum PlannerStep {
 ///     tested: None,
 ///     pending: None,
 ///     metadata: None,
+///     export_filter: None,
 ///     wanted: Wanted::Reported,
 /// };
 /// let mut planner = Planner::new(&call, &desired, Rules::default());

@@ -82,6 +82,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
                     desired: Arc::new(desired.clone()),
                     tested: tested.map(|in_state| Arc::new(found(in_state))),
                     pending: None,
+                    export_filter: None,
                     metadata: None,
                     wanted,
                 });

@@ -333,6 +333,7 @@ fn shown(
         tested: None,
         pending: None,
         metadata: None,
+        export_filter: None,
         wanted: Wanted::Reported,
     };
     let answer = carry_out(&call, provider, vault, &cx);
@@ -368,6 +369,7 @@ fn get(desired: Json, answer: Json, vault: &MemoryVault) -> (Json, String) {
         tested: None,
         pending: None,
         metadata: None,
+        export_filter: None,
         wanted: Wanted::Reported,
     };
     let answer = carry_out(&call, &Fixed(answer), vault, &Context { trace, ..Context::new(std::path::Path::new("/")) });

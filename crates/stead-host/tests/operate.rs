@@ -12,6 +12,7 @@ use stead_core::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification,
     Wanted,
 };
+use stead_core::export::ExportFilter;
 use stead_core::expr::{Answer, Environment, Expression};
 use stead_core::id::{NodeId, ResourceId, SecretName, TypeName};
 use stead_core::instance_path::InstancePath;
@@ -91,6 +92,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
         tested,
         pending: None,
         metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
+        export_filter: json.get("exportFilter").map(|filter| Arc::new(ExportFilter::parse(&value(filter)).unwrap())),
         wanted: match json["wanted"].as_str() {
             Some("verdict") => Wanted::Verdict,
             Some("all") => Wanted::All,

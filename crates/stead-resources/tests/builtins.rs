@@ -141,6 +141,7 @@ impl Run {
             desired: Arc::clone(&self.desired),
             tested,
             pending: None,
+            export_filter: None,
             metadata: None,
             wanted: Wanted::Reported,
         };

@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::export::ExportFilter;
 use crate::expr::expressions;
 use crate::id::{ResourceId, TypeName};
 use crate::identity::DocumentIdentity;
@@ -169,6 +170,7 @@ impl Instance {
             reconcile_pending: None,
             relations: Vec::new(),
             exclusive: None,
+            export_filter: None,
         };
         self.directives.as_deref().unwrap_or(&NONE)
     }
@@ -377,6 +379,8 @@ pub struct InstanceDirectives {
     pub relations: Vec<(Relation, Vec<Template>)>,
     /// `exclusive`
     pub exclusive: Option<Exclusive>,
+    /// `exportFilter`; its values are never computed
+    pub export_filter: Option<Arc<ExportFilter>>,
 }
 
 /// Which calls are never under way at the same time as those of an instance.

@@ -1,5 +1,7 @@
 //! The tree of a document, taken apart into its parts.
 
+use std::sync::Arc;
+
 use super::apart::keep_apart;
 use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
@@ -9,7 +11,9 @@ use super::{
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, Meant};
+use crate::export::ExportFilter;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, shown};
+use crate::value::Value;
 
 /// Reads the text of a document, YAML or JSON.
 ///
@@ -147,8 +151,15 @@ pub(super) const DIRECTIVES: &[&str] = &[
 
 /// The directives of an instance.
 pub(super) fn instance_directive_names() -> impl Iterator<Item = &'static str> {
-    let others =
-        ["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "reconcilePending", "exclusive"];
+    let others = [
+        "requireAdapter",
+        "securityContext",
+        "configurationMode",
+        "reconcileWait",
+        "reconcilePending",
+        "exclusive",
+        "exportFilter",
+    ];
     others.into_iter().chain(Relation::ALL.map(|(word, _)| word))
 }
 
@@ -426,6 +437,7 @@ impl Reader<'_> {
                 "reconcileWait" => directives.reconcile_wait = self.wait(&value, "'reconcileWait'"),
                 "reconcilePending" => directives.reconcile_pending = self.string(value, "'reconcilePending'"),
                 "exclusive" => directives.exclusive = self.exclusive(value, key_span),
+                "exportFilter" => directives.export_filter = self.export_filter(value),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
                         directives.relations.push((*relation, self.ids(value, (word, key_span))));
@@ -449,6 +461,17 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// A list of objects, of which none keeps everything.
+    fn export_filter(&mut self, node: Node) -> Option<Arc<ExportFilter>> {
+        let patterns = self.array(node, "'exportFilter'");
+        let wrong = patterns.iter().find(|pattern| !matches!(pattern.kind, Kind::Object(_)));
+        if let Some(wrong) = wrong {
+            self.wrong_kind(wrong, "an element of 'exportFilter'", Expected::Object);
+        }
+        let patterns = Value::Array(patterns.iter().map(Node::literal).collect());
+        ExportFilter::parse(&patterns).ok().filter(|filter| !filter.is_empty()).map(Arc::new)
     }
 
     fn mode(&mut self, node: Node) -> Option<Spanned<ConfigurationMode>> {

@@ -373,6 +373,14 @@ resources:
 resources:
 - {name: a, type: Stead/File, directives: {reconcilePending: default}, properties: {path: a}}",
     ),
+    key(
+        Directive,
+        "exportFilter",
+        "Which instances an export keeps: those that fit one of these objects in all its members.",
+        "\
+resources:
+- {name: a, type: Microsoft/Process, directives: {exportFilter: [{name: 'ssh*'}]}}",
+    ),
     key(Directive, "requireAdapter", "The adapter that is to carry out the instance, where there are several.", ""),
     key(
         Directive,
@@ -549,16 +557,8 @@ changed: the next run does it.",
         &["lcm"],
         "The process that keeps a machine in the state of the document that was delivered to it: `stead agent`.",
     ),
-    word(
-        "stage",
-        &["pending", "current", "previous"],
-        "What a document is to the agent: pending, current or previous.",
-    ),
-    word(
-        "generation",
-        &[],
-        "A document that the agent accepted, by its number. `stead agent restore` goes back to one.",
-    ),
+    word("stage", &["pending", "current", "previous"], "What a document is to the agent: one of these three."),
+    word("generation", &[], "A document that the agent accepted, by its number; see `stead agent restore`."),
     word("job", &[], "One pass of the agent over a document."),
     word("adapter", &["adapted"], "A resource that carries out others, such as those of PowerShell."),
     word(

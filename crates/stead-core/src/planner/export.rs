@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Method, Planned, Planner, PlannerStep, Reading, Stage, done, unsupported};
 use crate::call::{Exported, Outcome};
-use crate::export::escaped;
+use crate::export::{ExportFilter, escaped};
 use crate::manifest::Implementation;
 use crate::value::{Object, Value};
 
@@ -14,7 +14,14 @@ impl Planner<'_> {
             return self.export_the_only_one();
         }
         let Some(found) = self.exported.take() else { return Ok(PlannerStep::Invoke(Method::Export)) };
-        Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
+        Ok(self.exported(found))
+    }
+
+    /// The instances that the directive of the asking one keeps.
+    fn exported(&self, found: Vec<Exported>) -> PlannerStep {
+        let filter = self.call.export_filter.as_deref();
+        let kept = found.into_iter().filter(|found| filter.is_none_or(|filter| fits(found, filter)));
+        done(Outcome::Exported(kept.map(as_in_document).collect()), None)
     }
 
     fn export_the_only_one(&mut self) -> Planned {
@@ -27,8 +34,17 @@ impl Planner<'_> {
         let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
         let properties = Arc::unwrap_or_clone(state);
         let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };
-        Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
+        Ok(self.exported(vec![only]))
     }
+}
+
+/// Returns whether a filter keeps an instance: by its properties, and one of an exporter by all that it says of it.
+fn fits(found: &Exported, filter: &ExportFilter) -> bool {
+    let Some(type_name) = &found.type_name else { return filter.apply(&found.properties).is_some() };
+    let texts = [("type", Some(type_name.as_str())), ("name", found.name.as_deref())];
+    let texts = texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?))));
+    let properties = ("properties".to_owned(), found.properties.clone());
+    filter.apply(&Value::Object(texts.chain([properties]).collect())).is_some()
 }
 
 /// The instance as a document has it.

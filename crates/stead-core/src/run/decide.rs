@@ -189,6 +189,7 @@ impl Run {
             tested: record.tested.clone(),
             pending: record.pending.clone(),
             metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
+            export_filter: self.graph.declaration(id).directives().export_filter.clone(),
             wanted: match operation {
                 _ if mode.approach == Approach::Alone => Wanted::Answer,
                 Operation::Test if mode.execution == Execution::Actual && self.is_dispensable(id) => Wanted::Verdict,

@@ -57,6 +57,7 @@ impl SessionCalls {
             tested: None,
             pending: None,
             metadata: None,
+            export_filter: None,
             wanted: Wanted::Verdict,
         };
         let why = match self.carry_out(&call).outcome {

@@ -138,6 +138,7 @@ fn shown(
         desired: Arc::new(Value::Object(desired.clone())),
         tested: None,
         pending: None,
+        export_filter: None,
         metadata: None,
         wanted: Wanted::Reported,
     };
