@@ -225,12 +225,14 @@ impl Parser<'_, '_> {
             let at = self.peek().start;
             return self.fail(&codes::MEMBER, at, format!("the body of the method '{name}' is missing"));
         }
-        // What is wrong in the body is reported there, and the method is a method all the same.
-        let leaves = self.leaves;
-        let body = self.nest(|parser| parser.statement_block(Scope::Function));
-        // PowerShell wants it of each way through the body; of those, one that is nowhere is missing for sure.
-        if returns && body.is_ok() && self.leaves == leaves {
-            self.report(&codes::MEMBER, token.start, format!("the method '{name}' returns nothing, but has a type"));
+        // What is wrong in the body is reported there, and the method is a method all the same. PowerShell follows the ways through one
+        // that it can read.
+        let problems = self.script.problems.len();
+        let (body, reaches_end) = self.apart(|parser| parser.nest(|parser| parser.statement_block(Scope::Function)));
+        if returns && body.is_ok() && reaches_end && self.script.problems.len() == problems {
+            let message =
+                format!("the method '{name}' has a type, and a way through it ends without 'return' or 'throw'");
+            self.report(&codes::MEMBER, token.start, message);
         }
         Ok(parameters)
     }

@@ -73,11 +73,12 @@ impl Parser<'_, '_> {
             return self.fail(&codes::INCOMPLETE, token.start, format!("the body of '{word} {name}' is missing"));
         };
         let outer = self.scope;
-        let close = self.within(scope, |parser| {
+        let content = |parser: &mut Self| {
             let more = parser.block_content();
             parameters.extend(more);
             parser.close(TokenKind::BraceClose, open)
-        });
+        };
+        let (close, _) = self.apart(|parser| parser.within(scope, content));
         let close = close.map_or(self.lexer.offset(), |close| close.start);
         let body = self.place(open.end)..self.place(close);
         Ok(Function { name, parameters, body, scope: outer, at: self.place(keyword.start) })

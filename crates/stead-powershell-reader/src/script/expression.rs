@@ -124,10 +124,11 @@ impl Parser<'_, '_> {
             TokenKind::TableOpen => self.within(self.scope, Self::table)?,
             TokenKind::BraceOpen => {
                 self.take();
-                self.within(Scope::ScriptBlock, |parser| {
+                let block = |parser: &mut Self| {
                     parser.block_content();
                     parser.close(TokenKind::BraceClose, token)
-                })?;
+                };
+                self.apart(|parser| parser.within(Scope::ScriptBlock, block)).0?;
             }
             _ => return Ok(false),
         }

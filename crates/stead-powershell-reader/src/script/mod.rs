@@ -8,6 +8,7 @@ mod class;
 mod constant;
 mod definition;
 mod expression;
+mod flow;
 mod parser;
 mod pipeline;
 mod problem;

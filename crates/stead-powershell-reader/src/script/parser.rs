@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::script as codes;
 
+use super::flow::{Flow, Loop};
 use super::problem::SyntaxProblem;
 use super::{Scope, Script};
 use crate::token::{Lexer, Mode, Nested, StringPart, Token, TokenKind, parts};
@@ -51,8 +52,8 @@ pub(super) struct Parser<'a, 'p> {
     /// The definitions in the texts that were read, by where they start and end. A text that is read again after a
     /// step back would otherwise have its texts read again, and those within them twice as often at each level.
     texts: BTreeMap<(usize, usize), Script>,
-    /// How many statements there were that leave a method, or may go on for ever.
-    pub(super) leaves: usize,
+    /// Where ways through the body lead that is being read.
+    pub(super) flow: Flow,
     depth: usize,
     stopped: bool,
     origin: Origin<'p>,
@@ -75,7 +76,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             configurations: 0,
             no_definition: BTreeSet::new(),
             texts: BTreeMap::new(),
-            leaves: 0,
+            flow: Flow::default(),
             depth,
             stopped: false,
             origin,
@@ -263,11 +264,35 @@ impl<'a, 'p> Parser<'a, 'p> {
             parser.statements();
             parser.rest();
             self.stopped |= parser.stopped;
+            self.flow.reaches &= parser.flow.reaches;
             let inner = parser.finish();
             found.types.extend(inner.types);
             found.functions.extend(inner.functions);
             found.problems.extend(inner.problems);
         }
         found
+    }
+
+    /// Reads what has ways of its own; returns with it whether one leads to its end.
+    pub(super) fn apart<T>(&mut self, rule: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let outer = std::mem::take(&mut self.flow);
+        let read = rule(self);
+        (read, std::mem::replace(&mut self.flow, outer).reaches)
+    }
+
+    /// Reads a loop; returns what left its rounds.
+    pub(super) fn rounds(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<Loop> {
+        self.flow.enter();
+        let read = rule(self);
+        let left = self.flow.leave();
+        read.map(|()| left)
+    }
+
+    /// Reads a loop that its condition, or the end of what it goes over, may end before its first round.
+    pub(super) fn conditional_rounds(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<()> {
+        let before = self.flow.reaches;
+        self.rounds(rule)?;
+        self.flow.reaches = before;
+        Ok(())
     }
 }

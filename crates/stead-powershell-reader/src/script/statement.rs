@@ -147,6 +147,7 @@ impl Parser<'_, '_> {
             },
             TokenKind::Label => {
                 self.take();
+                self.flow.label = Some(self.lexer.text(token).trim_start_matches(':').to_owned());
                 self.skip_lines();
                 self.statement()
             }
@@ -157,7 +158,6 @@ impl Parser<'_, '_> {
     /// The statement that begins with that word.
     fn statement_of(&mut self, token: Token) -> Parsed<()> {
         let word = self.lexer.text(token).to_ascii_lowercase();
-        self.leaves += usize::from(matches!(&*word, "return" | "throw" | "exit" | "for"));
         match word.as_str() {
             "if" => self.if_statement(),
             "switch" => self.switch_statement(),
@@ -210,25 +210,35 @@ impl Parser<'_, '_> {
 
     fn if_statement(&mut self) -> Parsed<()> {
         self.take();
+        let mut reaches_end = false;
         loop {
             self.condition()?;
+            let before = self.flow.reaches;
             self.body()?;
+            reaches_end |= std::mem::replace(&mut self.flow.reaches, before);
             if self.continues("elseif") {
                 continue;
             }
-            return if self.continues("else") { self.body() } else { Ok(()) };
+            if self.continues("else") {
+                self.body()?;
+            }
+            self.flow.reaches |= reaches_end;
+            return Ok(());
         }
     }
 
     fn while_statement(&mut self) -> Parsed<()> {
         self.take();
-        self.condition()?;
-        self.body()
+        self.conditional_rounds(|parser| {
+            parser.condition()?;
+            parser.body()
+        })
     }
 
     fn do_statement(&mut self) -> Parsed<()> {
         self.take();
-        self.body()?;
+        let left = self.rounds(Self::body)?;
+        self.flow.reaches |= left.is_broken || left.is_continued;
         if self.continues("while") || self.continues("until") {
             return self.condition();
         }
@@ -243,10 +253,12 @@ impl Parser<'_, '_> {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'for'");
         };
-        for _ in 0..3 {
+        let mut has_condition = false;
+        for part in 0..3 {
             self.skip_lines();
             if !matches!(self.peek().kind, TokenKind::Semicolon | TokenKind::ParenClose) {
                 self.within(self.scope, Self::pipeline)?;
+                has_condition |= part == 1;
             }
             if !matches!(self.peek().kind, TokenKind::Semicolon | TokenKind::NewLine) {
                 break;
@@ -254,7 +266,10 @@ impl Parser<'_, '_> {
             self.take();
         }
         self.close(TokenKind::ParenClose, open)?;
-        self.body()
+        let before = self.flow.reaches;
+        let left = self.rounds(Self::body)?;
+        self.flow.reaches = left.is_broken || before && has_condition;
+        Ok(())
     }
 
     fn foreach_statement(&mut self) -> Parsed<()> {
@@ -285,7 +300,7 @@ impl Parser<'_, '_> {
         self.skip_lines();
         self.within(self.scope, Self::pipeline)?;
         self.close(TokenKind::ParenClose, open)?;
-        self.body()
+        self.conditional_rounds(Self::body)
     }
 
     fn switch_statement(&mut self) -> Parsed<()> {
@@ -309,21 +324,26 @@ impl Parser<'_, '_> {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'{' is missing after the condition of 'switch'");
         };
-        self.within(Scope::Statement, |parser| {
-            parser.skip_ends();
-            while !matches!(parser.peek().kind, TokenKind::BraceClose | TokenKind::End) {
-                parser.argument()?;
-                parser.body()?;
-                parser.skip_ends();
-            }
-            parser.close(TokenKind::BraceClose, open)
-        })?;
-        Ok(())
+        self.conditional_rounds(|parser| parser.within(Scope::Statement, |parser| parser.clauses(open)))
+    }
+
+    fn clauses(&mut self, open: Token) -> Parsed<()> {
+        self.skip_ends();
+        while !matches!(self.peek().kind, TokenKind::BraceClose | TokenKind::End) {
+            self.argument()?;
+            let before = self.flow.reaches;
+            self.body()?;
+            self.flow.reaches = before;
+            self.skip_ends();
+        }
+        self.close(TokenKind::BraceClose, open).map(drop)
     }
 
     fn try_statement(&mut self) -> Parsed<()> {
         let keyword = self.take();
+        let before = self.flow.reaches;
         self.body()?;
+        let mut reaches_end = self.flow.reaches;
         let mut handled = false;
         while self.continues("catch") {
             handled = true;
@@ -335,11 +355,17 @@ impl Parser<'_, '_> {
                     self.skip_lines();
                 }
             }
+            self.flow.reaches = before;
             self.body()?;
+            reaches_end |= self.flow.reaches;
         }
         if self.continues("finally") {
-            return self.body();
+            self.flow.reaches = before;
+            self.body()?;
+            self.flow.reaches &= reaches_end;
+            return Ok(());
         }
+        self.flow.reaches = reaches_end;
         if handled {
             return Ok(());
         }
@@ -352,7 +378,7 @@ impl Parser<'_, '_> {
         if self.peek().kind == TokenKind::BracketOpen {
             self.bracketed()?;
         }
-        self.body()
+        self.apart(Self::body).0
     }
 
     fn data_statement(&mut self) -> Parsed<()> {
@@ -367,22 +393,25 @@ impl Parser<'_, '_> {
             self.argument_list()?;
             self.skip_lines();
         }
-        self.body()
+        self.apart(Self::body).0
     }
 
     fn leave_statement(&mut self) -> Parsed<()> {
         self.take();
-        if self.ends_pipeline() {
-            return Ok(());
+        if !self.ends_pipeline() {
+            self.pipelines()?;
         }
-        self.pipelines()
+        self.flow.reaches = false;
+        Ok(())
     }
 
     fn jump_statement(&mut self) -> Parsed<()> {
-        self.take();
-        if !self.ends_pipeline() {
-            self.argument()?;
-        }
+        let word = self.take();
+        let is_break = self.lexer.text(word).eq_ignore_ascii_case("break");
+        let start = self.peek().start;
+        let has_label = !self.ends_pipeline() && self.argument()?;
+        let label = has_label.then(|| self.since(start).to_owned());
+        self.flow.jump(is_break, label.as_deref());
         self.end_of_statement()
     }
 
