@@ -14,8 +14,8 @@ $loadModule = {
     # A path is a pattern here.
     $loaded = @(Import-Module -Name ([WildcardPattern]::Escape($path)) -PassThru -DisableNameChecking -ErrorAction Stop)
     # Scripts to be processed may be among them.
-    $loaded | Where-Object Path -CNE $path
-    $loaded | Where-Object Path -CEQ $path
+    foreach ($each in $loaded) { if ($each.Path -cne $path) { $each } }
+    foreach ($each in $loaded) { if ($each.Path -ceq $path) { $each } }
 }
 
 # A class is visible in the scope of its module alone.
@@ -199,7 +199,7 @@ $prepare = {
     param($kind, $path, $resource, $loadModule, $findType)
     $target = @(& ([scriptblock]::Create($loadModule)) $path)[-1]
     if ($kind -eq 'class') { $target = & ([scriptblock]::Create($findType)) $target $resource }
-    if ($null -ne $target) { $target.psobject.BaseObject }
+    if ($null -ne $target) { $target }
 }
 
 $folder = [Environment]::CurrentDirectory
@@ -220,5 +220,5 @@ while ([string]$first.RunspaceStateInfo.State -eq 'Opening') { [System.Threading
 $variablesAtStart = [Environment]::GetEnvironmentVariables()
 $variablesAtStart['PSModulePath'] = $modulePath
 $begun = [hashtable]::new([StringComparer]::Ordinal)
-if ([string]$first.RunspaceStateInfo.State -eq 'Opened') { $begun[[string]::Join('|', $words)] = Start-Load $first $words[0] $words[1] $words[2] }
+if ([string]$first.RunspaceStateInfo.State -eq 'Opened') { $begun[$words -join '|'] = Start-Load $first $words[0] $words[1] $words[2] }
 else { $env:PSModulePath = $modulePath }

@@ -22,10 +22,7 @@ $ErrorActionPreference = 'Stop'
 
 # The variables, and all of them in one text: whether any changed is asked after each call. One may be called 'Keys'.
 function Get-Environment($variables = [Environment]::GetEnvironmentVariables()) {
-    $texts = [object[]]::new(2 * $variables.get_Count())
-    $variables.get_Keys().CopyTo($texts, 0)
-    $variables.get_Values().CopyTo($texts, $variables.get_Count())
-    return @{ Variables = $variables; Text = [string]::Join([char]0, $texts) }
+    return @{ Variables = $variables; Text = ($variables.get_Keys() -join "`0") + "`0" + ($variables.get_Values() -join "`0") }
 }
 
 # What a call did to the process is undone, so that the next one starts as if it were alone: with the environment as
@@ -158,7 +155,12 @@ function Complete-Load($loading) {
             $said = $shell.Streams
             foreach ($stream in $said.Error, $said.Warning, $said.Information) { if ($stream.Count) { $during['Load'].AddRange($stream.ReadAll()) } }
         }
-        if ($found.Count) { return $found[$found.Count - 1].psobject.BaseObject }
+        if ($found.Count) {
+            # What is within the object of PowerShell, whose own members need not be compiled for that.
+            $loaded = $found[$found.Count - 1]
+            if ($loaded -is [type]) { return [type]$loaded }
+            return [psmoduleinfo]$loaded
+        }
     } finally { $shell.Dispose() }
 }
 
@@ -264,10 +266,10 @@ function Test-Restart($moduleRunspace) {
 # Sends what a call put out so far. An error among the objects is one that the resource caught.
 function Send-Outputs($moduleRunspace, [string] $id, [int] $level) {
     foreach ($item in $moduleRunspace['Output'].ReadAll()) {
+        if ($item -is [bool]) { $writer.WriteLine("{""id"":""$id"",""type"":""System.Boolean"",""output"":$($flag[[bool]$item])}"); continue }
         # Assignments: an 'if' as a value takes arrays apart.
         $value = $null
         if ($null -ne $item) { $value = $item.psobject.BaseObject }
-        if ($value -is [bool]) { $writer.WriteLine("{""id"":""$id"",""type"":""System.Boolean"",""output"":$($flag[$value])}"); continue }
         if (Send-Record $id $value $level) { continue }
         if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
         Send-Output $id $value
