@@ -75,11 +75,20 @@ impl Site {
         self.run(env!("CARGO_BIN_EXE_stead"), arguments)
     }
 
+    /// Converts an SLS file. Returns the document, which is empty where it is refused, and what was said.
+    fn convert(&self, sls: &str) -> (String, String) {
+        fs::write(self.home.path().join("main.sls"), sls).unwrap();
+        self.stead(&["sls", "convert", "main.sls"])
+    }
+
     /// Converts an SLS file, and applies the document, or plans it.
     fn converted(&self, sls: &str, verb: &[&str]) -> Json {
-        fs::write(self.home.path().join("main.sls"), sls).unwrap();
-        let (document, said) = self.stead(&["sls", "convert", "main.sls"]);
+        let (document, said) = self.convert(sls);
         assert!(!document.is_empty(), "{said}");
+        self.carried_out(&document, verb)
+    }
+
+    fn carried_out(&self, document: &str, verb: &[&str]) -> Json {
         fs::write(self.home.path().join("main.yaml"), document).unwrap();
         let (report, said) = self.stead(&[&["--env", "ACCT_FILE"], verb, &["main.yaml", "-o", "json"]].concat());
         serde_json::from_str(&report).unwrap_or_else(|_| panic!("{report}{said}"))
@@ -151,6 +160,63 @@ fn states_do_what_idem_has_them_do() {
         seen += 1;
     }
     assert_eq!(seen, 11);
+}
+
+/// The states of a recorded case, which note their calls in a file; `None` where they have rules of their own, which SLS files do not state.
+fn recorded(case: &Json, log: &Path) -> Option<String> {
+    let mut states = case["states"].clone();
+    let functions = states.as_object_mut()?.values_mut().flat_map(|state| state.as_object_mut().unwrap());
+    for (function, arguments) in functions {
+        if !matches!(function.split('.').next(), Some("seq" | "nope")) {
+            return None;
+        }
+        arguments.as_array_mut()?.push(json!({ "path": log }));
+    }
+    Some(states.to_string())
+}
+
+/// The recorded cases of Idem's loop, through the program and the adapter: the same calls, and as many runs again, or what a list of
+/// deviations has.
+#[test]
+fn recorded_cases_come_out_as_idem_has_them() {
+    const TEST: &str = "recorded_cases_come_out_as_idem_has_them";
+    if stead_testkit::asked("STEAD_PEERS").is_none() {
+        return skip(TEST, "it runs many cases where STEAD_PEERS is stated");
+    }
+    let read = |path: &str| -> Option<BTreeMap<String, Json>> {
+        serde_json::from_str(&fs::read_to_string(repository().join(path)).ok()?).unwrap()
+    };
+    let Some(cases) = read("../shared/corpus/idem/cases.json") else {
+        return skip(TEST, "the recorded cases are not there");
+    };
+    let Some(site) = Site::new(TEST) else { return };
+    let of_the_loop = read("corpus/idem/deviations.json").unwrap();
+    let mut of_the_adapter = read("corpus/idem/adapter/deviations.json").unwrap();
+    let (log, mut seen) = (site.home.path().join("log"), 0);
+    for (name, case) in &cases {
+        let Some(sls) = recorded(&case["in"], &log) else { continue };
+        let deviations = [
+            of_the_adapter.remove(name).unwrap_or_default(),
+            of_the_loop.get(name).map_or(Json::Null, |it| it["stead"].clone()),
+        ];
+        let stated = |key: &str| deviations.iter().find_map(|deviation| deviation.get(key));
+        let calls = stated("calls").unwrap_or(&case["out"]["calls"]).as_array().cloned().unwrap_or_default();
+        let re_runs = stated("re_runs_count").unwrap_or(&case["out"]["loop"]["re_runs_count"]).as_u64().unwrap_or(0);
+        let most = case["in"]["max"].as_u64().unwrap_or(600).to_string();
+        let reconciler = case["in"]["plugin"].as_str().unwrap_or("basic");
+        let apply =
+            ["apply", "--yes", "--width", "1", "--wait", "0.01", "-R", reconciler, "--max-pending-reruns", &most];
+        let verb = if case["in"]["test"] == true { &["plan"][..] } else { &apply };
+        let _ = fs::remove_file(&log);
+        let (document, _) = site.convert(&sls);
+        let report = if document.is_empty() { Json::Null } else { site.carried_out(&document, verb) };
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        assert_eq!(json!(said.lines().collect::<Vec<_>>()), Json::from(calls), "{name}\n{sls}\n{report:#}");
+        assert_eq!(report["reconcile"]["re_runs_count"].as_u64().unwrap_or(0), re_runs, "{name}\n{report:#}");
+        seen += 1;
+    }
+    assert!(of_the_adapter.is_empty(), "there are no such cases: {:?}", of_the_adapter.keys());
+    assert_eq!(seen, 34);
 }
 
 /// A state says what it would do; what is present changes nothing the second time, and a state that goes on working is called again.
