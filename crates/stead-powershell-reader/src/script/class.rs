@@ -3,6 +3,7 @@
 use stead_core::diag::codes::powershell::script as codes;
 
 use super::brackets::Bracketed;
+use super::flow::Flow;
 use super::parser::{Broken, Parsed, Parser};
 use super::problem::SyntaxProblem;
 use super::{Argument, Attribute, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeForm, TypeName};
@@ -227,9 +228,12 @@ impl Parser<'_, '_> {
         }
         // What is wrong in the body is reported there, and the method is a method all the same. PowerShell follows the ways through one
         // that it can read.
-        let problems = self.script.problems.len();
-        let (body, reaches_end) = self.apart(|parser| parser.nest(|parser| parser.statement_block(Scope::Function)));
-        if returns && body.is_ok() && reaches_end && self.script.problems.len() == problems {
+        let known = self.script.problems.len();
+        let (body, reaches_end) = self.apart(Flow::of_method(&parameters), |parser| {
+            parser.nest(|parser| parser.statement_block(Scope::Function))
+        });
+        let is_readable = self.script.problems.iter().skip(known).all(|problem| problem.code.id == codes::MEMBER.id);
+        if returns && body.is_ok() && reaches_end && is_readable {
             let message =
                 format!("the method '{name}' has a type, and a way through it ends without 'return' or 'throw'");
             self.report(&codes::MEMBER, token.start, message);

@@ -3,6 +3,7 @@
 use stead_core::diag::codes::powershell::script as codes;
 
 pub(super) use super::brackets::Bracketed;
+use super::flow::Flow;
 use super::parser::{Parsed, Parser};
 use super::{Function, Parameter, Scope};
 use crate::token::{Mode, StringPart, Token, TokenKind, parts, unquote};
@@ -78,7 +79,7 @@ impl Parser<'_, '_> {
             parameters.extend(more);
             parser.close(TokenKind::BraceClose, open)
         };
-        let (close, _) = self.apart(|parser| parser.within(scope, content));
+        let (close, _) = self.apart(Flow::default(), |parser| parser.within(scope, content));
         let close = close.map_or(self.lexer.offset(), |close| close.start);
         let body = self.place(open.end)..self.place(close);
         Ok(Function { name, parameters, body, scope: outer, at: self.place(keyword.start) })

@@ -4,6 +4,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::Scope;
 pub(super) use super::definition::Bracketed;
+use super::flow::Flow;
 use super::parser::{Parsed, Parser};
 use crate::token::{Mode, Token, TokenKind, is_name};
 
@@ -64,9 +65,14 @@ impl Parser<'_, '_> {
             TokenKind::BracketOpen => return self.nest(|parser| parser.cast().map(|()| true)),
             _ => {
                 return self.nest(|parser| {
+                    let alone = parser.flow.alone.len();
                     let found = parser.primary()?;
                     if found {
+                        let end = parser.lexer.offset();
                         parser.selectors(true)?;
+                        if parser.lexer.offset() != end {
+                            parser.flow.alone.truncate(alone);
+                        }
                     }
                     Ok(found)
                 });
@@ -106,8 +112,13 @@ impl Parser<'_, '_> {
     pub(super) fn primary(&mut self) -> Parsed<bool> {
         let token = self.peek();
         match token.kind {
-            TokenKind::Number | TokenKind::Literal | TokenKind::Variable => {
+            TokenKind::Number | TokenKind::Literal => {
                 self.take();
+            }
+            TokenKind::Variable => {
+                self.take();
+                let name = self.read_variable(token);
+                self.flow.alone.push((name, token.start));
             }
             TokenKind::Expandable => {
                 self.take();
@@ -128,7 +139,7 @@ impl Parser<'_, '_> {
                     parser.block_content();
                     parser.close(TokenKind::BraceClose, token)
                 };
-                self.apart(|parser| parser.within(Scope::ScriptBlock, block)).0?;
+                self.apart(Flow::default(), |parser| parser.within(Scope::ScriptBlock, block)).0?;
             }
             _ => return Ok(false),
         }

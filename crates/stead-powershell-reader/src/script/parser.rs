@@ -234,7 +234,11 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Reads the scripts in a text that was taken.
     pub(super) fn text(&mut self, token: Token) {
-        if self.stopped || !self.lexer.text(token).contains("$(") {
+        if self.stopped {
+            return;
+        }
+        self.read_text(token);
+        if !self.lexer.text(token).contains("$(") {
             return;
         }
         let place = (token.start, token.end);
@@ -261,10 +265,11 @@ impl<'a, 'p> Parser<'a, 'p> {
             }
             let origin = Origin::Nested(&nested, token.start, &self.origin);
             let mut parser = Parser::new(&nested.script, origin, Scope::Statement, depth);
+            parser.flow = self.flow.within();
             parser.statements();
             parser.rest();
             self.stopped |= parser.stopped;
-            self.flow.reaches &= parser.flow.reaches;
+            self.flow.way = parser.flow.way.clone();
             let inner = parser.finish();
             found.types.extend(inner.types);
             found.functions.extend(inner.functions);
@@ -274,25 +279,63 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     /// Reads what has ways of its own; returns with it whether one leads to its end.
-    pub(super) fn apart<T>(&mut self, rule: impl FnOnce(&mut Self) -> T) -> (T, bool) {
-        let outer = std::mem::take(&mut self.flow);
+    pub(super) fn apart<T>(&mut self, flow: Flow, rule: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let outer = std::mem::replace(&mut self.flow, flow);
         let read = rule(self);
-        (read, std::mem::replace(&mut self.flow, outer).reaches)
+        (read, std::mem::replace(&mut self.flow, outer).way.reaches())
     }
 
     /// Reads a loop; returns what left its rounds.
     pub(super) fn rounds(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<Loop> {
-        self.flow.enter();
+        let label = self.flow.label.take();
+        self.flow.loops.push(Loop { label, ..Loop::default() });
         let read = rule(self);
-        let left = self.flow.leave();
+        let left = self.flow.loops.pop().unwrap_or_default();
         read.map(|()| left)
     }
 
     /// Reads a loop that its condition, or the end of what it goes over, may end before its first round.
     pub(super) fn conditional_rounds(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<()> {
-        let before = self.flow.reaches;
+        let before = self.flow.way.clone();
         self.rounds(rule)?;
-        self.flow.reaches = before;
+        self.flow.way = before;
         Ok(())
+    }
+
+    /// Checks a variable that is read, and returns its name; a name with a scope is not followed.
+    pub(super) fn read_variable(&mut self, token: Token) -> String {
+        let written = crate::token::variable_name(self.lexer.text(token).trim_start_matches(['$', '@']));
+        self.read_name(if written.is_empty() { "?" } else { &written }, token.start);
+        self.variable(token)
+    }
+
+    /// Says of each variable once that it is read too early: a text that reads one many times has no more findings for it.
+    fn read_name(&mut self, name: &str, at: usize) {
+        if self.flow.lacks(name) {
+            self.report(&codes::MEMBER, at, format!("the method reads '${name}' before it assigns it"));
+            self.flow.assign(name);
+        }
+    }
+
+    /// Checks the variables in a text.
+    pub(super) fn read_text(&mut self, token: Token) {
+        let text = self.lexer.text(token);
+        for part in parts(text) {
+            let StringPart::Variable(name) = part else { continue };
+            let place = [format!("${name}"), format!("${{{name}}}")].iter().find_map(|written| text.find(written));
+            self.read_name(&name, token.start + place.unwrap_or_default());
+        }
+    }
+
+    /// Forgets that variables were read to which an assignment follows, behind as many problems.
+    pub(super) fn not_read(&mut self, targets: &[(String, usize)], known: usize) {
+        let since = self.script.problems.split_off(known.min(self.script.problems.len()));
+        let named: BTreeMap<usize, &str> = targets.iter().map(|(name, at)| (self.place(*at), name.as_str())).collect();
+        for problem in since {
+            match named.get(&problem.at).filter(|_| problem.code.id == codes::MEMBER.id) {
+                Some(name) => self.flow.forget(name),
+                None => self.script.problems.push(problem),
+            }
+        }
     }
 }

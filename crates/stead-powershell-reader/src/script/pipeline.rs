@@ -48,10 +48,20 @@ impl Parser<'_, '_> {
 
     fn single_pipeline(&mut self) -> Parsed<()> {
         let first = self.peek();
-        if self.expression()? {
+        let (outer, known) = (std::mem::take(&mut self.flow.alone), self.script.problems.len());
+        let is_expression = self.expression();
+        let targets = std::mem::replace(&mut self.flow.alone, outer);
+        if is_expression? {
             if self.peek().kind == TokenKind::Assign {
-                return self.assignment();
+                self.not_read(&targets, known);
+                self.assignment()?;
+                for (name, _) in &targets {
+                    self.flow.assign(name);
+                }
+                return Ok(());
             }
+            // An assignment may follow parentheses.
+            self.flow.alone.extend(targets);
             self.redirections()?;
         } else if matches!(first.kind, TokenKind::Pipe | TokenKind::Chain) {
             return self.fail(&codes::EMPTY_PIPE, first.start, "a command is missing before the pipe");
@@ -209,7 +219,12 @@ impl Parser<'_, '_> {
     pub(super) fn argument(&mut self) -> Parsed<bool> {
         let token = self.lexer.peek(Mode::Argument);
         match token.kind {
-            TokenKind::Word | TokenKind::Number | TokenKind::Parameter | TokenKind::Splat => {
+            TokenKind::Splat => {
+                self.lexer.next(Mode::Argument);
+                self.read_variable(token);
+                Ok(true)
+            }
+            TokenKind::Word | TokenKind::Number | TokenKind::Parameter => {
                 self.lexer.next(Mode::Argument);
                 self.text(token);
                 Ok(true)

@@ -2,6 +2,7 @@
 
 use stead_core::diag::codes::powershell::script as codes;
 
+use super::flow::{Flow, Way};
 use super::parser::{Parsed, Parser};
 use super::{Scope, Using, UsingKind};
 use crate::token::{Mode, Token, TokenKind};
@@ -210,37 +211,39 @@ impl Parser<'_, '_> {
 
     fn if_statement(&mut self) -> Parsed<()> {
         self.take();
-        let mut reaches_end = false;
+        let mut end = Way::None;
         loop {
             self.condition()?;
-            let before = self.flow.reaches;
+            let before = self.flow.way.clone();
             self.body()?;
-            reaches_end |= std::mem::replace(&mut self.flow.reaches, before);
+            end.join(std::mem::replace(&mut self.flow.way, before));
             if self.continues("elseif") {
                 continue;
             }
             if self.continues("else") {
                 self.body()?;
             }
-            self.flow.reaches |= reaches_end;
+            self.flow.way.join(end);
             return Ok(());
         }
     }
 
     fn while_statement(&mut self) -> Parsed<()> {
         self.take();
-        self.conditional_rounds(|parser| {
-            parser.condition()?;
-            parser.body()
-        })
+        let label = self.flow.label.take();
+        self.condition()?;
+        self.flow.label = label;
+        self.conditional_rounds(Self::body)
     }
 
     fn do_statement(&mut self) -> Parsed<()> {
         self.take();
         let left = self.rounds(Self::body)?;
-        self.flow.reaches |= left.is_broken || left.is_continued;
+        self.flow.way.join(left.continued);
         if self.continues("while") || self.continues("until") {
-            return self.condition();
+            self.condition()?;
+            self.flow.way.join(left.broken);
+            return Ok(());
         }
         let token = self.peek();
         self.fail(&codes::INCOMPLETE, token.start, "'while' or 'until' is missing after the block of 'do'")
@@ -254,8 +257,13 @@ impl Parser<'_, '_> {
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'for'");
         };
         let mut has_condition = false;
+        let mut before = self.flow.way.clone();
         for part in 0..3 {
             self.skip_lines();
+            // What comes behind each round may read what the round assigns.
+            if part == 2 {
+                before = std::mem::take(&mut self.flow.way);
+            }
             if !matches!(self.peek().kind, TokenKind::Semicolon | TokenKind::ParenClose) {
                 self.within(self.scope, Self::pipeline)?;
                 has_condition |= part == 1;
@@ -266,9 +274,15 @@ impl Parser<'_, '_> {
             self.take();
         }
         self.close(TokenKind::ParenClose, open)?;
-        let before = self.flow.reaches;
+        if !self.flow.way.reaches() {
+            self.flow.way = before;
+        }
+        let before = self.flow.way.clone();
         let left = self.rounds(Self::body)?;
-        self.flow.reaches = left.is_broken || before && has_condition;
+        self.flow.way = left.broken;
+        if has_condition {
+            self.flow.way.join(before);
+        }
         Ok(())
     }
 
@@ -287,10 +301,10 @@ impl Parser<'_, '_> {
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'foreach'");
         };
         self.skip_lines();
-        if self.take_if(TokenKind::Variable).is_none() {
+        let Some(variable) = self.take_if(TokenKind::Variable) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'foreach' requires a variable");
-        }
+        };
         self.skip_lines();
         if !self.is_word("in") {
             let token = self.peek();
@@ -300,6 +314,8 @@ impl Parser<'_, '_> {
         self.skip_lines();
         self.within(self.scope, Self::pipeline)?;
         self.close(TokenKind::ParenClose, open)?;
+        let name = self.variable(variable);
+        self.flow.assign(&name);
         self.conditional_rounds(Self::body)
     }
 
@@ -331,9 +347,9 @@ impl Parser<'_, '_> {
         self.skip_ends();
         while !matches!(self.peek().kind, TokenKind::BraceClose | TokenKind::End) {
             self.argument()?;
-            let before = self.flow.reaches;
+            let before = self.flow.way.clone();
             self.body()?;
-            self.flow.reaches = before;
+            self.flow.way = before;
             self.skip_ends();
         }
         self.close(TokenKind::BraceClose, open).map(drop)
@@ -341,9 +357,9 @@ impl Parser<'_, '_> {
 
     fn try_statement(&mut self) -> Parsed<()> {
         let keyword = self.take();
-        let before = self.flow.reaches;
+        let before = self.flow.way.clone();
         self.body()?;
-        let mut reaches_end = self.flow.reaches;
+        let mut end = self.flow.way.clone();
         let mut handled = false;
         while self.continues("catch") {
             handled = true;
@@ -355,17 +371,15 @@ impl Parser<'_, '_> {
                     self.skip_lines();
                 }
             }
-            self.flow.reaches = before;
+            self.flow.way = before.clone();
             self.body()?;
-            reaches_end |= self.flow.reaches;
+            end.join(self.flow.way.clone());
         }
         if self.continues("finally") {
-            self.flow.reaches = before;
-            self.body()?;
-            self.flow.reaches &= reaches_end;
-            return Ok(());
+            self.flow.way = end;
+            return self.body();
         }
-        self.flow.reaches = reaches_end;
+        self.flow.way = end;
         if handled {
             return Ok(());
         }
@@ -378,14 +392,16 @@ impl Parser<'_, '_> {
         if self.peek().kind == TokenKind::BracketOpen {
             self.bracketed()?;
         }
-        self.apart(Self::body).0
+        self.apart(Flow::default(), Self::body).0
     }
 
     fn data_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
         if self.lexer.peek(Mode::Argument).kind == TokenKind::Word {
-            self.lexer.next(Mode::Argument);
+            let name = self.lexer.next(Mode::Argument);
+            let name = self.lexer.text(name).to_owned();
+            self.flow.assign(&name);
             self.skip_lines();
         }
         while self.lexer.peek(Mode::Argument).kind == TokenKind::Parameter {
@@ -393,7 +409,7 @@ impl Parser<'_, '_> {
             self.argument_list()?;
             self.skip_lines();
         }
-        self.apart(Self::body).0
+        self.apart(Flow::default(), Self::body).0
     }
 
     fn leave_statement(&mut self) -> Parsed<()> {
@@ -401,7 +417,7 @@ impl Parser<'_, '_> {
         if !self.ends_pipeline() {
             self.pipelines()?;
         }
-        self.flow.reaches = false;
+        self.flow.way = Way::None;
         Ok(())
     }
 
