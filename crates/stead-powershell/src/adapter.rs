@@ -175,7 +175,7 @@ impl PowerShell {
     }
 
     /// Returns what keeps PowerShell from loading a resource that was listed, as far as files show it, each with the text of its file.
-    pub fn obstacles(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Vec<(Text, ModuleFinding)> {
+    pub fn obstacles(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Vec<(Arc<Text>, ModuleFinding)> {
         let Some(listed) = self.listed_in(adapted) else { return Vec::new() };
         let Some(resource) = listed.resource(type_name.short()) else { return Vec::new() };
         let disk = Disk::new(self.options.user.trust());
@@ -197,8 +197,12 @@ impl PowerShell {
         };
         findings.retain(keeps);
         // What cannot be read any more shows no line.
-        let text = |file: &Path| Text::decode(&disk.read(file).map_or(Vec::new(), |(bytes, _)| bytes));
-        let with_text = |finding: ModuleFinding| (text(&finding.file), finding);
+        let text = |file: &Path| Arc::new(Text::decode(&disk.read(file).map_or(Vec::new(), |(bytes, _)| bytes)));
+        let mut texts = HashMap::new();
+        let with_text = |finding: ModuleFinding| {
+            let text = texts.entry(finding.file.clone()).or_insert_with_key(|file| text(file));
+            (Arc::clone(text), finding)
+        };
         findings.into_iter().map(with_text).collect()
     }
 

@@ -23,18 +23,22 @@ impl Session {
                 continue;
             }
             for (text, finding) in powershell.obstacles(&node.manifest.type_name, resource) {
+                // What follows the first mistake in a text is a consequence of it as a rule.
+                let is_warning = finding.severity == Severity::Warning;
+                if !is_warning && !files.insert(finding.file.clone()) {
+                    continue;
+                }
                 let source = self.sources.add_once(&finding.file.to_string_lossy(), text.as_str());
                 let start = text.offset(finding.place);
                 let width = text.as_str().get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
                 let [start, end] = [start, start + width].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
                 let span = Span::new(source, start, end);
-                if finding.severity == Severity::Warning {
-                    warnings.push(Diagnostic::warning(finding.code, span, finding.message));
-                } else if files.insert(finding.file.clone()) {
-                    // What follows the first mistake in a text is a consequence of it as a rule.
+                warnings.push(if is_warning {
+                    Diagnostic::warning(finding.code, span, finding.message)
+                } else {
                     let message = format!("{} [{}]", finding.message, finding.code.id);
-                    warnings.push(Diagnostic::warning(&codes::NOT_LOADED, span, message));
-                }
+                    Diagnostic::warning(&codes::NOT_LOADED, span, message)
+                });
             }
         }
         warnings
