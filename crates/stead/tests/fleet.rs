@@ -388,21 +388,21 @@ resources:
     );
     world.write(
         "hosts.yaml",
-        "machines: {web1: {parameters: {token: hunter2-of-web1}}, echoes: {parameters: {token: hunter2-of-echo}}}",
+        "machines: {web1: {parameters: {token: kept-in-the-pipe-of-web1}}, echoes: {parameters: {token: kept-in-the-pipe-of-echo}}}",
     );
     let apply = world.stead("apply site.yaml --hosts hosts.yaml -v");
     assert_eq!(
         (apply.code, world.read("web1/secret").as_str()),
-        (1, "hunter2-of-web1"),
+        (1, "kept-in-the-pipe-of-web1"),
         "{}{}",
         apply.out,
         apply.errors
     );
     let seen = fs::read(world.path("web1/seen")).unwrap();
-    assert!(!seen.is_empty() && !String::from_utf8_lossy(&seen).contains("hunter2"));
+    assert!(!seen.is_empty() && !String::from_utf8_lossy(&seen).contains("kept-in-the-pipe"));
     let json = world.stead("apply site.yaml --hosts hosts.yaml -o json --events");
     for text in [&apply.out, &apply.errors, &json.out, &json.errors, &world.read("log")] {
-        assert!(!text.contains("hunter2"), "{text}");
+        assert!(!text.contains("kept-in-the-pipe"), "{text}");
     }
     assert!(json.errors.contains("\"machine\":\"web1\""), "{}", json.errors);
 }
