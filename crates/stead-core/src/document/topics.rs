@@ -379,7 +379,7 @@ resources:
         "Which instances an export keeps: those that fit one of these objects in all its members.",
         "\
 resources:
-- {name: a, type: Microsoft/Process, directives: {exportFilter: [{name: 'ssh*'}]}}",
+- {name: a, type: Microsoft/OSInfo, directives: {exportFilter: [{family: Linux}]}}",
     ),
     key(Directive, "requireAdapter", "The adapter that is to carry out the instance, where there are several.", ""),
     key(
