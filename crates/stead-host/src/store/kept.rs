@@ -292,14 +292,15 @@ impl Slot {
         let Whole { record, mut kept, behind } = self.intact(&folder)?;
         let accounted = kept.accounted.take();
         change(&mut kept);
-        let has_notes = matches!(behind, Behind::Notes(_));
+        let is_damaged = matches!(behind, Behind::Damage);
+        let has_notes = is_damaged || matches!(behind, Behind::Notes(_));
         match record {
-            None if kept == Kept::default() => return Ok(()),
-            Some(_) if kept == Kept::default() => {}
+            None if kept == Kept::default() && !is_damaged => return Ok(()),
+            _ if kept == Kept::default() => {}
             record => return self.write(&folder, record.as_ref(), (kept, accounted), has_notes),
         }
         folder.remove(&self.file)?;
-        Parts::remove_all(&folder, &self.file)?;
+        Parts::default().remove_others(&folder, &self.file)?;
         if has_notes {
             folder.remove_unflushed(notes_of(&self.file))?;
         }
@@ -318,7 +319,8 @@ impl Slot {
         let parts = former_parts.replaced(folder, &self.file, [&kept.managed, &kept.left])?;
         let accounted = kept.accounted.or_else(|| accounted.filter(|_| parts == former_parts));
         let left_over = former_parts.besides(&parts);
-        let stored = Stored { owed: kept.owed, uncertain: kept.uncertain, accounted, parts, managed: Things::new() };
+        let (record_parts, managed) = (parts.clone(), Things::new());
+        let stored = Stored { owed: kept.owed, uncertain: kept.uncertain, accounted, parts, managed };
         let record = Record { owner: self.owner.clone(), kept: stored };
         if !has_notes && former == Some(&record) {
             return Ok(());
@@ -326,7 +328,10 @@ impl Slot {
         let record = record::encode(FORM, &record)?;
         // One with nothing in it only says whose notes are behind it.
         if is_empty { folder.replace_unflushed(&self.file, &record) } else { folder.replace(&self.file, &record) }?;
-        left_over.remove_from(folder, &self.file)?;
+        match former {
+            Some(_) => left_over.remove_from(folder, &self.file)?,
+            None => record_parts.remove_others(folder, &self.file)?,
+        }
         if has_notes {
             folder.remove_unflushed(notes_of(&self.file))?;
         }
@@ -342,8 +347,9 @@ impl Slot {
         folder.lock(LOCK, PATIENCE)?.map(Locked).ok_or_else(|| StoreError::Busy(self.folder.clone()))
     }
 
-    /// What is kept, and the notes among it that are not in the record. What is damaged is set aside, and notes that were behind
-    /// a former record are removed.
+    /// What is kept, and the notes among it that are not in the record. What is damaged is set aside, and stays in its place until a
+    /// record replaces it: a kill in between must not make of it that nothing is owed. Notes that were behind a former record
+    /// are removed.
     fn intact(&self, folder: &Folder) -> Result<Whole, StoreError> {
         match self.read_in(folder)? {
             Some(Whole { record, kept, behind: Behind::Leftover }) => {
@@ -358,10 +364,7 @@ impl Slot {
                     _ => Kept::default(),
                 };
                 folder.set_aside(&self.file)?;
-                folder.remove(&self.file)?;
-                Parts::remove_all(folder, &self.file)?;
-                folder.remove_unflushed(notes_of(&self.file))?;
-                Ok(Whole { kept, ..Whole::default() })
+                Ok(Whole { kept, behind: Behind::Damage, ..Whole::default() })
             }
         }
     }
@@ -387,6 +390,8 @@ enum Behind {
     Notes(Notes),
     /// Some that it has taken in, after which the process ended.
     Leftover,
+    /// Whatever there is: the record or what lies beside it is damaged.
+    Damage,
 }
 
 /// Reads a record with its parts and what was noted behind it; `None` where any of these is damaged. While others write, that is what
@@ -476,8 +481,9 @@ impl Slot {
     /// Opens the notes behind the record. There is one then, so that whose they are is known.
     fn open_notes(&self, folder: &Folder, name: &str) -> Result<notes::Open, StoreError> {
         let Whole { record, kept, behind } = self.intact(folder)?;
+        let is_damaged = matches!(behind, Behind::Damage);
         let notes = if let Behind::Notes(notes) = behind { Some(notes) } else { None };
-        let has_old = notes.as_ref().is_some_and(|notes| !notes.are_of_this_boot());
+        let has_old = is_damaged || notes.as_ref().is_some_and(|notes| !notes.are_of_this_boot());
         let notes = notes.filter(Notes::are_of_this_boot);
         if has_old || record.is_none() {
             self.write(folder, record.as_ref(), (kept, None), has_old)?;

@@ -142,10 +142,13 @@ impl Parts {
         Ok(())
     }
 
-    /// Removes all files of parts of a record that is not there any more.
-    pub(super) fn remove_all(folder: &Folder, record: &str) -> Result<(), StoreError> {
-        for (part, which) in [(MANAGED, Which::A), (MANAGED, Which::B), (LEFT, Which::A), (LEFT, Which::B)] {
-            folder.remove_unflushed(name_of(record, part, which))?;
+    /// Removes the files of parts of a record that it does not have.
+    pub(super) fn remove_others(&self, folder: &Folder, record: &str) -> Result<(), StoreError> {
+        for (name, part) in [(MANAGED, &self.managed), (LEFT, &self.left)] {
+            let kept = part.as_ref().map(|part| part.file);
+            for which in [Which::A, Which::B].into_iter().filter(|which| Some(*which) != kept) {
+                folder.remove_unflushed(name_of(record, name, which))?;
+            }
         }
         Ok(())
     }

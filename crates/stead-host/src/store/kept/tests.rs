@@ -217,6 +217,29 @@ fn what_is_owed_outlives_damage_to_things_and_what_was_compared_lasts_as_long_as
 }
 
 #[test]
+fn what_is_damaged_stays_until_a_record_replaces_it_so_that_a_kill_makes_nothing_of_what_is_owed() {
+    let store = tempfile::tempdir().unwrap();
+    let slot = slot(&store, "/one");
+    changed(&slot, &["a"], &["b"]);
+    owe(&slot, "T:a");
+    let part = files(&slot).into_keys().find(|path| path.to_string_lossy().contains(".managed.")).unwrap();
+    for damaged in [part, slot.path()] {
+        fs::write(&damaged, "{}").unwrap();
+        // All that a process does that is killed before it has written anything.
+        let folder = Folder::create(&slot.folder).unwrap();
+        assert!(matches!(slot.intact(&folder).unwrap().behind, Behind::Damage));
+        assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "{}", damaged.display());
+        owe(&slot, "T:a");
+        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
+        let is_part = |path: &PathBuf| [".managed.", ".left."].iter().any(|part| path.to_string_lossy().contains(part));
+        assert!(!files(&slot).keys().any(is_part), "parts of no record are removed");
+    }
+    fs::write(slot.path(), "{}").unwrap();
+    slot.change(|_| {}).unwrap();
+    assert_eq!(slot.read().unwrap(), RecordReading::Known(Kept::default()));
+}
+
+#[test]
 fn a_record_of_the_third_form_is_read_and_its_things_are_moved() {
     let store = tempfile::tempdir().unwrap();
     let slot = slot(&store, "/one");
