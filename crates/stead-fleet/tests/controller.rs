@@ -216,6 +216,9 @@ fn a_request_holds_once_and_for_nothing_else() {
         ] {
             assert_eq!(ask("POST", "/v1/reports", &altered(name, value), &body), 401, "{turn}: {name}: {value}");
         }
+        // Its body is not read, and so no other request may be sent into its connection.
+        let refused = site.ask("POST", "/v1/reports", &altered("stead-request", "nobody 1"), &body);
+        assert_eq!(refused.header("connection"), Some("close"), "{turn}");
         assert_eq!(ask("POST", "/v1/reports", &signed, &body), 200, "{turn}");
         assert_eq!(ask("POST", "/v1/reports", &signed, &body), 409, "{turn}: once more");
         let answer = web.ask(&site, "POST", "/v1/reports", "{}", &body);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
-use hyper::header::{CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
+use hyper::header::{CONNECTION, CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -122,22 +122,28 @@ impl Controller {
     }
 }
 
+/// Has an answer say that its connection ends, where a body was not read: into that no client must send another request.
+fn unread(reply: Box<Reply>, has_body: bool) -> Box<Reply> {
+    if has_body { Box::new(with(*reply, CONNECTION, "close")) } else { reply }
+}
+
 async fn routed<B>(controller: &Arc<Controller>, request: Request<B>) -> Answered
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
     let (head, body) = request.into_parts();
+    let has_body = !body.is_end_stream();
     let Some((route, mut asked)) = Asked::of(head) else {
-        return Err(refused(StatusCode::NOT_FOUND, "not found"));
+        return Err(unread(refused(StatusCode::NOT_FOUND, "not found"), has_body));
     };
     // Whoever is not known at all is refused before anything of a body is read.
     let machine = match Box::pin(controller.known(route, &asked)).await {
         Ok(machine) => machine,
-        Err(reply) => return Err(controller.logged(route, &asked.who(), reply).await),
+        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, has_body)),
     };
     asked.body = match taken(route, body).await {
         Ok(body) => body,
-        Err(reply) => return Err(controller.logged(route, &asked.who(), reply).await),
+        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, has_body)),
     };
     // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
     let Some(machine) = machine else {
