@@ -49,7 +49,8 @@ impl Outcome {
         let instances = report.get("instances").and_then(Value::as_array).into_iter().flatten();
         let with =
             |status: &'static str| move |each: &&Value| each.get("status").and_then(Value::as_str) == Some(status);
-        let drift = instances.clone().filter(with("drifted")).take(MOST_INSTANCES).map(drifted).collect();
+        let is_off = |each: &&Value| with("drifted")(each) || with("unknown")(each);
+        let drift = instances.clone().filter(is_off).take(MOST_INSTANCES).map(drifted).collect();
         let failed = instances.filter(with("failed")).take(MOST_INSTANCES).map(FailureCause::of);
         let findings = report.get("errors").and_then(Value::as_array).into_iter().flatten();
         let mut failures: Vec<_> = failed.chain(findings.take(MOST_INSTANCES).map(FailureCause::of)).collect();
@@ -86,7 +87,10 @@ fn drifted(each: &Value) -> InstanceShown {
     };
     let words = strings("drift", &|word| word.as_str().map(|word| limited(word).to_owned()));
     let paths = || strings("changes", &|change| change.get("path")?.as_str().map(|path| limited(path).to_owned()));
-    InstanceShown { name: text("name"), kind: text("type"), drift: if words.is_empty() { paths() } else { words } }
+    // What cannot be known has a reason in place of what differs.
+    let why = || Some(text("message")).filter(|why| !why.is_empty()).into_iter().collect();
+    let drift = [words, paths()].into_iter().find(|known| !known.is_empty()).unwrap_or_else(why);
+    InstanceShown { name: text("name"), kind: text("type"), drift }
 }
 
 fn limited(text: &str) -> &str {
@@ -159,6 +163,7 @@ mod tests {
             { "name": "b", "type": "Stead/File", "status": "failed", "code": "E0901", "message": "cannot write '/b'" },
             { "name": "c", "type": "Stead/Line", "status": "drifted", "changes": [{ "path": "/content" }] },
             { "name": "d", "type": "Stead/Line", "status": "unchanged" },
+            { "name": "e", "type": "Test/Bell", "status": "unknown", "message": "nobody hears it" },
         ] });
         for body in [report.to_string(), json!({ "number": 3, "report": report }).to_string()] {
             let outcome = Outcome::read(3, body.as_bytes()).unwrap();
@@ -168,8 +173,15 @@ mod tests {
                 message: "cannot write …".into(),
             };
             assert_eq!((outcome.state, outcome.failures), (MachineState::Failed, vec![cause]));
-            let drift = InstanceShown { name: "c".into(), kind: "Stead/Line".into(), drift: vec!["/content".into()] };
-            assert_eq!(outcome.drift, [drift]);
+            let shown = |name: &str, kind: &str, drift: &str| InstanceShown {
+                name: name.into(),
+                kind: kind.into(),
+                drift: vec![drift.into()],
+            };
+            assert_eq!(
+                outcome.drift,
+                [shown("c", "Stead/Line", "/content"), shown("e", "Test/Bell", "nobody hears it")]
+            );
         }
         let state = |report: Value| Outcome::read(1, report.to_string().as_bytes()).map(|outcome| outcome.state);
         assert_eq!(state(json!({ "result": "failed", "errors": [{ "message": "no" }] })), Some(MachineState::Failed));

@@ -325,7 +325,7 @@ impl Client {
         let all = || answered.answer.documents.iter().map(|document| document.report.read.totals);
         if all().any(|totals| totals.failed > 0) {
             Exit::Failed
-        } else if all().any(|totals| totals.drifted > 0) {
+        } else if all().any(|totals| totals.drifted > 0 || totals.unknown > 0) {
             Exit::Drifted
         } else {
             Exit::Success

@@ -179,7 +179,7 @@ pub(super) fn looked(answer: &Inspected) -> String {
     for document in &answer.documents {
         let report = &document.report.read;
         for instance in &report.instances {
-            if matches!(instance.status.as_str(), "drifted" | "failed" | "skipped") {
+            if matches!(instance.status.as_str(), "drifted" | "unknown" | "failed" | "skipped") {
                 let InstanceReport { type_name, name, status, message, .. } = instance;
                 let message = behind_status(status, message.as_deref());
                 let _ = writeln!(out, "  {status}: {type_name} {name}{message}");
@@ -189,6 +189,7 @@ pub(super) fn looked(answer: &Inspected) -> String {
         let counts = counted([
             (totals.unchanged, "in the desired state"),
             (totals.drifted, "drifted"),
+            (totals.unknown, "unknown"),
             (totals.failed, "failed"),
             (totals.skipped, "skipped"),
         ]);

@@ -194,6 +194,25 @@ fn a_job_that_came_over_nothing_says_why() {
 }
 
 #[test]
+fn what_cannot_be_known_is_shown_by_a_check_and_is_no_success() {
+    let mut machine = Machine::new();
+    let says = |text: &str| json!({"executable": "sh", "args": ["-c", format!("echo '{text}'")]});
+    let unknown = r#"{"_inDesiredState": false, "_metadata": {"stead": {"unknown": "nobody hears it"}}}"#;
+    let manifest = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Bell",
+        "version": "1.0.0", "get": says("{}"), "test": says(unknown), "set": says("{}"),
+        "schema": {"embedded": {"type": "object"}}});
+    machine.write("bell.dsc.resource.json", &manifest.to_string());
+    machine.start();
+    machine.deliver("one", &json!([{"name": "bell", "type": "Test/Bell", "properties": {}}]));
+    machine.wait(0);
+    let checked = machine.run(&["check"]);
+    let shown = String::from_utf8(checked.stdout).unwrap();
+    let expected = "  unknown: Test/Bell bell: nobody hears it\ncurrent (generation 1): 1 unknown\n";
+    assert_eq!((shown.as_str(), checked.status.code()), (expected, Some(2)));
+    machine.stop();
+}
+
+#[test]
 fn settings_are_data_where_data_is_asked_for() {
     let mut machine = Machine::new();
     machine.start();

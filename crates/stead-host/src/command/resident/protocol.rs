@@ -165,7 +165,7 @@ pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static 
             let (mut actual, rest) = state(result, "actual")?;
             let verdict = match rest.get("inDesiredState").filter(|verdict| verdict.is_boolean()) {
                 Some(verdict) => Ok(verdict.clone()),
-                None if state_unknown(&mut actual, rest.get("unknown")) => Ok(false.into()),
+                None if state_unknown(&mut actual, rest.get("unknown"))? => Ok(false.into()),
                 None => Err("'inDesiredState' must be true or false"),
             };
             match &mut actual {
@@ -195,13 +195,16 @@ fn set(result: Json) -> Result<Vec<Json>, &'static str> {
     }
     let said = words(&result);
     if result.get("after").is_none() {
+        if result.get("unknown").is_some_and(|why| !why.is_null()) {
+            return Err("what is unknown needs 'after'");
+        }
         return Ok(said.into_iter().collect());
     }
     let (mut after, rest) = state(result, "after")?;
     if let (Json::Object(after), Some(Json::Object(said))) = (&mut after, said) {
         after.extend(said);
     }
-    state_unknown(&mut after, rest.get("unknown"));
+    state_unknown(&mut after, rest.get("unknown"))?;
     Ok(with_names(after, rest.get("changed")))
 }
 
@@ -223,11 +226,13 @@ fn state(result: Json, name: &'static str) -> Result<(Json, Map<String, Json>), 
 }
 
 /// Puts `unknown` of a result where programs have it, and returns whether it is there.
-fn state_unknown(state: &mut Json, unknown: Option<&Json>) -> bool {
-    let (Json::Object(state), Some(why)) = (state, unknown.filter(|why| !why.is_null())) else { return false };
-    let metadata = state.entry("_metadata").or_insert_with(|| json!({}));
-    metadata["stead"] = json!({ "unknown": why });
-    true
+fn state_unknown(state: &mut Json, unknown: Option<&Json>) -> Result<bool, &'static str> {
+    let (Json::Object(state), Some(why)) = (state, unknown.filter(|why| !why.is_null())) else { return Ok(false) };
+    let Json::Object(metadata) = state.entry("_metadata").or_insert_with(|| json!({})) else {
+        return Err("'_metadata' must be an object");
+    };
+    metadata.insert("stead".to_owned(), json!({ "unknown": why }));
+    Ok(true)
 }
 
 /// `messages` of a result, where programs have what they would do.
