@@ -35,7 +35,7 @@ pub(crate) fn has_succeeded(report: &Report, id: NodeId) -> bool {
     matches!(report.status(id), Some(Status::Changed | Status::InState))
 }
 
-/// What was left behind, by why it stays.
+/// Counts the things that were left behind, by why they stay.
 pub(crate) fn summarized<'m>(
     left: impl Iterator<Item = (StayReason, &'m Managed)>,
 ) -> BTreeMap<StayReason, LeftBehind> {

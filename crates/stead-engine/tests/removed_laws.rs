@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// What is said about a document before it runs.
+    /// The warnings about a document before it runs.
     fn warnings(&self, apply: &Apply) -> String {
         let (_, prepared) = self.prepared(apply);
         prepared.warnings.iter().map(|warning| warning.message.clone()).collect::<Vec<_>>().join("\n")
@@ -285,7 +285,7 @@ fn a_kill_at_any_step_removes_nothing_of_others() {
     assert!(ended);
 }
 
-/// What was left behind is not read by a run of a document that is as it was, and each run names it.
+/// A run of a document that is as it was does not read what was left behind, and names it all the same.
 #[test]
 fn what_is_left_behind_is_read_once_for_each_document() {
     let world = World::new();

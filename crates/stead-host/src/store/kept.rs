@@ -78,7 +78,7 @@ pub struct Accounted {
     pub succeeded: String,
     /// The digest of which records of other documents there were.
     pub others: String,
-    /// What was left behind.
+    /// Those that were left behind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left: BTreeMap<StayReason, LeftBehind>,
 }
@@ -103,7 +103,7 @@ pub struct LeftBehind {
     pub first: Vec<Managed>,
 }
 
-/// What a record has besides its things.
+/// A record without its things.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Outline {
     /// See [`Kept::owed`].
@@ -306,6 +306,7 @@ impl Slot {
         }
         Ok(())
     }
+
     /// Writes the record, which takes in the notes behind the former one. What that was compared with holds while its things do.
     fn write(
         &self,
@@ -318,8 +319,7 @@ impl Slot {
         let former_parts = former.map(|record| record.kept.parts.clone()).unwrap_or_default();
         let parts = former_parts.replaced(folder, &self.file, [&kept.managed, &kept.left])?;
         let accounted = kept.accounted.or_else(|| accounted.filter(|_| parts == former_parts));
-        let left_over = former_parts.besides(&parts);
-        let (record_parts, managed) = (parts.clone(), Things::new());
+        let (own_parts, managed) = (parts.clone(), Things::new());
         let stored = Stored { owed: kept.owed, uncertain: kept.uncertain, accounted, parts, managed };
         let record = Record { owner: self.owner.clone(), kept: stored };
         if !has_notes && former == Some(&record) {
@@ -328,10 +328,7 @@ impl Slot {
         let record = record::encode(FORM, &record)?;
         // One with nothing in it only says whose notes are behind it.
         if is_empty { folder.replace_unflushed(&self.file, &record) } else { folder.replace(&self.file, &record) }?;
-        match former {
-            Some(_) => left_over.remove_from(folder, &self.file)?,
-            None => record_parts.remove_others(folder, &self.file)?,
-        }
+        own_parts.remove_others(folder, &self.file)?;
         if has_notes {
             folder.remove_unflushed(notes_of(&self.file))?;
         }
@@ -347,9 +344,8 @@ impl Slot {
         folder.lock(LOCK, PATIENCE)?.map(Locked).ok_or_else(|| StoreError::Busy(self.folder.clone()))
     }
 
-    /// What is kept, and the notes among it that are not in the record. What is damaged is set aside, and stays in its place until a
-    /// record replaces it: a kill in between must not make of it that nothing is owed. Notes that were behind a former record
-    /// are removed.
+    /// The record with its things and the notes behind it. A damaged one is copied aside and stays in its place until another
+    /// replaces it: after a kill in between it would otherwise seem that nothing is owed. Notes behind a former record are removed.
     fn intact(&self, folder: &Folder) -> Result<Whole, StoreError> {
         match self.read_in(folder)? {
             Some(Whole { record, kept, behind: Behind::Leftover }) => {

@@ -37,7 +37,7 @@ const OF_LOOPS: [&str; 2] = ["foreach", "switch"];
 /// How many variables of a method are followed: of one with more nothing is said, so that reading takes linear time.
 const MOST: usize = 100;
 
-/// What is known at a place.
+/// The knowledge at a place.
 #[derive(Clone, Default)]
 pub(super) enum Way {
     /// No way leads there.
@@ -52,7 +52,7 @@ impl Way {
         matches!(self, Self::Some(_))
     }
 
-    /// What is known where both ways lead.
+    /// The knowledge where both ways lead.
     pub(super) fn join(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::Some(own), Self::Some(others)) if !Arc::ptr_eq(own, &others) => {
@@ -64,7 +64,7 @@ impl Way {
     }
 }
 
-/// What is known at a place of a body.
+/// The knowledge at a place of a body, with the loops around it.
 pub(super) struct Flow {
     /// The ways that lead there.
     pub(super) way: Way,

@@ -196,7 +196,7 @@ fn set(result: Json) -> Result<Vec<Json>, &'static str> {
     let said = words(&result);
     if result.get("after").is_none() {
         if result.get("unknown").is_some_and(|why| !why.is_null()) {
-            return Err("what is unknown needs 'after'");
+            return Err("'unknown' is without 'after'");
         }
         return Ok(said.into_iter().collect());
     }
@@ -310,6 +310,9 @@ mod tests {
             ("test", json!({"actual": {}})),
             ("export", json!({})),
             ("delete", json!({"pending": {"message": "m"}})),
+            ("test", json!({"actual": {"_metadata": "x"}, "unknown": "why"})),
+            ("set", json!({"after": {"_metadata": [1]}, "unknown": "why"})),
+            ("set", json!({"unknown": "why"})),
         ] {
             assert!(printed(method, result).is_err(), "{method}");
         }

@@ -62,12 +62,12 @@ fn name_of(record: &str, part: &str, which: Which) -> String {
 }
 
 impl Stored {
-    /// What is kept besides things.
+    /// Everything but the things.
     pub(super) fn without_things(self) -> Kept {
         Kept { owed: self.owed, uncertain: self.uncertain, ..Kept::default() }
     }
 
-    /// What is kept, with its things; `None` where a part is not the one that the record has.
+    /// The whole content; `None` where a part is not the one that the record has.
     pub(super) fn with_parts(&self, folder: &Folder, record: &str) -> Result<Option<Kept>, StoreError> {
         let managed = self
             .parts
@@ -125,21 +125,6 @@ impl Parts {
             managed: Part::replaced(self.managed.as_ref(), (folder, record, MANAGED), managed)?,
             left: Part::replaced(self.left.as_ref(), (folder, record, LEFT), left)?,
         })
-    }
-
-    /// Those that others replace.
-    pub(super) fn besides(&self, others: &Self) -> Self {
-        let replaced = |own: &Option<Part>, other: &Option<Part>| own.clone().filter(|_| own != other);
-        Self { managed: replaced(&self.managed, &others.managed), left: replaced(&self.left, &others.left) }
-    }
-
-    /// Removes their files, once no record has them.
-    pub(super) fn remove_from(&self, folder: &Folder, record: &str) -> Result<(), StoreError> {
-        for (name, part) in [(MANAGED, &self.managed), (LEFT, &self.left)] {
-            let file = part.as_ref().map(|part| name_of(record, name, part.file));
-            file.map_or(Ok(()), |file| folder.remove_unflushed(file))?;
-        }
-        Ok(())
     }
 
     /// Removes the files of parts of a record that it does not have.
