@@ -26,7 +26,7 @@ use stead_core::report::Report;
 use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Owed, Run};
 use stead_core::wait::{Curve, Wait};
-use stead_engine::{ReconcileOptions, ResumeError, RunOptions, Session, error_chain};
+use stead_engine::{Delivery, ReconcileOptions, ResumeError, RunOptions, Session, error_chain};
 use stead_host::journal::{FileJournal, Journal, OpenJournalError};
 use stead_system::Cancel;
 use stead_system::process::own_unit;
@@ -51,6 +51,8 @@ pub(crate) struct JobSpec {
     pub(crate) job: Job,
     /// The identity of its document, by which is kept what it manages.
     pub(crate) document: Option<DocumentIdentity>,
+    /// Its number, and that of the former one which it restores.
+    pub(crate) delivery: Delivery,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     /// Instances that are owed a notification in this document.
@@ -202,12 +204,12 @@ impl JobSpec {
         if self.job.work == Work::Test {
             let run = session.run(&ready.prepared, self.execution(ready, Mode::TEST, observer));
             return Ok(match run {
-                Ok(run) => self.ended(session, &run, began.elapsed()),
+                Ok(run) => self.ended(ready, &run, began.elapsed()),
                 Err(error) => unusable(self, &[error_chain(&error)]),
             });
         }
         match self.apply(ready, journal, observer) {
-            Ok(run) => Ok(self.ended(session, &run, began.elapsed())),
+            Ok(run) => Ok(self.ended(ready, &run, began.elapsed())),
             Err(ApplyError::Journal(problem)) => Err(problem),
             Err(ApplyError::Run(message)) => Ok(self.broken_off(journal, message)),
         }
@@ -385,8 +387,8 @@ impl JobSpec {
         instances.map(watched).collect()
     }
 
-    fn ended(&self, session: &Session, run: &Run, elapsed: Duration) -> Ended {
-        let report = run.report();
+    fn ended(&self, ready: &ReadyDocument, run: &Run, elapsed: Duration) -> Ended {
+        let (report, session) = (run.report(), &ready.session);
         let (mut failed, mut drifted, mut instances) = (false, false, 0);
         for (id, node) in run.graph().iter().filter(|(id, _)| report.is_selected(*id)) {
             let status = report.status(id);
@@ -399,15 +401,17 @@ impl JobSpec {
         let owed = self.still_owed(run);
         let is_owed = !owed.is_empty();
         let is_current = self.rules.standing == Standing::Current;
+        let not_restored = self.not_restored(ready);
         let result = match () {
             () if report.cancelled || report.suspended && restart.is_empty() => JobResult::Aborted,
             () if failed => JobResult::Failed,
             // What asked for a restart is in its desired state when a test after that says so.
-            () if !restart.is_empty() || is_owed => JobResult::NotInState,
+            () if !restart.is_empty() || is_owed || !not_restored.is_empty() => JobResult::NotInState,
             () if drifted && (self.job.work == Work::Test || is_current) => JobResult::NotInState,
             () => JobResult::Converged,
         };
-        let (mut printed, troubles) = self.explained(run, &restart, elapsed);
+        let (mut printed, mut troubles) = self.explained(run, &restart, elapsed);
+        troubles.extend(not_restored);
         if let Some(members) = printed.as_object_mut() {
             members.insert("job".to_owned(), json!(self.job));
             members.insert("result".to_owned(), json!(result));
@@ -497,6 +501,7 @@ mod tests {
         JobSpec {
             job,
             document: None,
+            delivery: Delivery::default(),
             rules: Rules { mode: ConfigurationMode::ApplyAndMonitor, standing: Standing::Pending },
             settings: Settings::default(),
             owed: Owed::new(),

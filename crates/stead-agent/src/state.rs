@@ -56,6 +56,7 @@ pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, stil
 ///     instance_modes: BTreeSet::new(),
 ///     converged: None,
 ///     ended: None,
+///     restores: None,
 /// };
 /// let number = state.submit(Submission { generation, force: false, publish: false })?;
 /// assert_eq!(state.staged(Stage::Pending).map(|(number, _)| number), Some(number));
@@ -179,6 +180,9 @@ pub struct Generation {
     pub converged: Option<Timestamp>,
     /// Why it is not worked on any more, if it never converged.
     pub ended: Option<Ended>,
+    /// The number of the former generation that it is, if somebody restored that: what newer ones made goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<u64>,
 }
 
 /// Why a document is not worked on any more.

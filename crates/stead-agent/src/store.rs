@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stead_host::store::kept::Slot;
 use stead_host::store::record::{self, Found, Undecodable};
 use stead_host::store::{self, Keys, LostKey, SealingPurpose};
 use stead_system::folder::{Folder, FolderError};
@@ -324,10 +325,14 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(AgentState, Option<Repa
         }
         [_, Intact(former)] => (decode(folder, FORMER_RECORD, former)?, Some(Damage::Record)),
         [Absent, Absent] if !is_used => {
+            Slot::number_anew(folder.path())?;
             folder.flush_ancestors()?;
             (AgentState::default(), None)
         }
-        _ => (AgentState::default(), Some(Damage::AllRecords)),
+        _ => {
+            Slot::number_anew(folder.path())?;
+            (AgentState::default(), Some(Damage::AllRecords))
+        }
     };
     let mut set_aside = Vec::new();
     for (name, found) in [RECORD, FORMER_RECORD].into_iter().zip(&found) {

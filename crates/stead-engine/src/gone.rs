@@ -21,12 +21,13 @@ use stead_resources::builtin_of;
 
 use crate::accounting::is_there;
 use crate::contexts::Contexts;
+use crate::delivery::Delivery;
 use crate::managing::{Compared, Gone, Heir, Managing, Recorded, is_removal};
-use crate::memory::Memory;
+use crate::memory::{Memory, changes};
 use crate::messages::error_chain;
 use crate::prepared::Prepared;
 use crate::session::Session;
-use crate::staying::{Why, unknown};
+use crate::staying::{NotRestored, Why, unknown};
 use crate::things::{Blocked, Held, Hold, Things, to_remove};
 
 /// The fate of one thing.
@@ -52,7 +53,8 @@ impl Session {
     /// to be removed, and a warning about those that stay.
     ///
     /// Guarantees: what is removed was created by a former run of this document on this root, and is managed by no instance
-    /// of it and by no other document of the store. Documents without an identity of their own remove nothing.
+    /// of it and by no other document of the store. Documents without an identity of their own remove nothing. A delivery that restores
+    /// a former one removes what newer ones made, of whatever document, unless it says that it keeps it.
     pub fn account_for_removed(&mut self, prepared: &mut Prepared, mode: Mode) {
         let is_compared = matches!(mode.operation, Operation::Test | Operation::Set);
         let Some(memory) = prepared.memory.as_ref().filter(|_| is_compared && prepared.selected.is_none()) else {
@@ -60,8 +62,11 @@ impl Session {
         };
         let stated = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.removed.clone());
         let policy = stated.as_ref().map(|stated| stated.value).unwrap_or_default();
-        let former = memory.accounted().ok().flatten();
-        let is_of_use = former.is_some() || crate::memory::changes(mode);
+        let delivery = memory.delivery();
+        // What newer deliveries made is looked for by each run of one that restores.
+        let restores = delivery.restores.is_some();
+        let former = memory.accounted().ok().flatten().filter(|_| !restores);
+        let is_of_use = former.is_some() || changes(mode) && !restores;
         let document = is_of_use.then(|| self.digest_as_stated(prepared, policy));
         let things = self.things(&prepared.graph);
         let holds = |former: &Accounted| document.as_ref() == Some(&former.document) && holds(former, memory, &things);
@@ -72,7 +77,8 @@ impl Session {
             prepared.warnings.extend(left.iter().map(|(why, left)| Why::of(*why).finding(&labels(left), left.count)));
             return;
         }
-        match memory.managed() {
+        let taken_over = if changes(mode) { memory.take_over() } else { Ok(()) };
+        match taken_over.and_then(|()| memory.managed()) {
             Ok(Some(kept)) => {
                 let others = memory.digest_of_others().ok();
                 prepared.removed.compared =
@@ -83,8 +89,11 @@ impl Session {
             Ok(None) => {}
             // A run that changes something reports it.
             Err(error) => {
-                let is_silent = policy != Removed::Remove || crate::memory::changes(mode);
+                let is_silent = policy != Removed::Remove || changes(mode);
                 prepared.warnings.extend((!is_silent).then(|| unknown(&error)));
+                if restores && policy != Removed::Keep {
+                    prepared.removed.not_restored = NotRestored::of_error(&error);
+                }
             }
         }
     }
@@ -129,41 +138,32 @@ impl Session {
     ) {
         let policy = stated.map(|stated| stated.value).unwrap_or_default();
         let left = Leftover::of(self, prepared, things, recorded);
-        let mut staying = BTreeMap::new();
         if left.managed.is_empty() {
-            prepared.removed.staying = Some(staying);
+            prepared.removed.staying = Some(BTreeMap::new());
             return;
         }
-        let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
-        let mut removing = BTreeMap::new();
-        for (key, managed, fate) in left.fates(self, prepared, things, policy) {
-            match fate {
-                Fate::Remove => drop(removing.insert(key, self.as_written(managed))),
-                Fate::MayBeHad => {}
-                Fate::Forget(heir) => {
-                    let heir = heir.map(|key| Heir { key, is_of_created: managed.created });
-                    prepared.removed.inherited.extend(heir.map(|heir| (key.clone(), heir)));
-                    prepared.removed.forgotten.insert(key);
-                }
-                Fate::Stay(why) => {
-                    stays.entry(why.clone()).or_default().push(label(&managed));
-                    if policy == Removed::Keep || matches!(why, Why::NotCreated | Why::NotRemovable | Why::Elsewhere) {
-                        prepared.removed.forgotten.insert(key);
-                    } else {
-                        staying.extend(why.reason().filter(|_| policy == Removed::Report).map(|reason| (key, reason)));
-                    }
-                }
-            }
-        }
-        prepared.removed.staying = Some(staying);
+        let delivery = prepared.delivery();
+        let fates = left.fates(self, prepared, things, |managed| match policy {
+            Removed::Report if delivery.takes_back(managed) => Removed::Remove,
+            policy => policy,
+        });
+        let (removing, mut staying) = prepared.removed.sort((self, delivery), fates, policy);
         if !removing.is_empty() {
             // The things become others.
             prepared.removed.compared = None;
         }
         if let Err(why) = self.add_removals(prepared, &removing, stated) {
-            stays.entry(why).or_default().extend(removing.values().map(label));
+            staying.extend(removing.into_values().map(|managed| (why.clone(), managed)));
         }
         if policy != Removed::Keep {
+            let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
+            for (why, managed) in staying {
+                let label = label(&managed);
+                if delivery.takes_back(&managed) {
+                    prepared.removed.not_restored.insert(&why, label.clone());
+                }
+                stays.entry(why).or_default().push(label);
+            }
             prepared.warnings.extend(stays.iter().map(|(why, things)| why.finding(things, things.len())));
         }
     }
@@ -174,12 +174,14 @@ impl Session {
         let Some(memory) = prepared.memory.as_ref().filter(|_| !prepared.removed.removing.is_empty()) else {
             return BTreeSet::new();
         };
-        let things = self.things(&prepared.graph);
+        let (things, delivery) = (self.things(&prepared.graph), prepared.delivery());
         let elsewhere = memory.others().map(|kept| held_by(&things, &kept)).ok();
         let may_go = |key: &String| {
             let managed = recorded.thing(key).filter(|managed| managed.created);
             let claims = managed.and_then(|managed| things.claims(managed));
-            claims.zip(elsewhere.as_ref()).is_some_and(|(claims, held)| held.hold(&claims).is_none())
+            let is_taken_back = managed.is_some_and(|managed| delivery.takes_back(managed));
+            let is_free = |claims: &Claims| elsewhere.as_ref().is_some_and(|held| held.hold(claims).is_none());
+            claims.is_some_and(|claims| is_taken_back || is_free(&claims))
         };
         prepared.removed.removing.iter().filter(|(_, key)| !may_go(key)).map(|(id, _)| *id).collect()
     }
@@ -198,7 +200,7 @@ impl Session {
         let has_any = recorded.has_created();
         let order = graph.order.iter().filter(|_| has_any);
         let next = order.filter_map(removes).filter(was_created).collect();
-        Managing::new((things, graph), &prepared.removed, recorded, next)
+        Managing::new((things, graph), prepared.delivery(), &prepared.removed, recorded, next)
     }
 
     /// The thing with its path as a document in this folder would have it.
@@ -272,6 +274,47 @@ fn label(managed: &Managed) -> String {
     format!("'{}' ({})", managed.name, managed.type_name)
 }
 
+impl Gone {
+    /// Sorts things by their fates: returns those that are removed, by key, and those that stay.
+    fn sort(
+        &mut self,
+        (session, delivery): (&Session, Delivery),
+        fates: Vec<(String, Managed, Fate)>,
+        policy: Removed,
+    ) -> (BTreeMap<String, Managed>, Vec<(Why, Managed)>) {
+        let (mut removing, mut staying, mut known) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        for (key, managed, fate) in fates {
+            match fate {
+                Fate::Remove => drop(removing.insert(key, session.as_written(managed))),
+                Fate::MayBeHad => {}
+                Fate::Forget(heir) => {
+                    let heir = heir.map(|key| Heir { key, is_of_created: managed.created, since: managed.since });
+                    self.inherited.extend(heir.map(|heir| (key.clone(), heir)));
+                    self.forgotten.insert(key);
+                }
+                Fate::Stay(why) => {
+                    // What a run had begun to remove is still to go.
+                    let is_over = match why {
+                        Why::NotCreated => !delivery.takes_back(&managed),
+                        Why::NotRemovable => true,
+                        // A restore takes it back all the same.
+                        Why::Elsewhere => managed.since == 0,
+                        _ => false,
+                    };
+                    if policy == Removed::Keep || is_over {
+                        self.forgotten.insert(key);
+                    } else {
+                        known.extend(why.reason().filter(|_| policy == Removed::Report).map(|reason| (key, reason)));
+                    }
+                    staying.push((why, managed));
+                }
+            }
+        }
+        self.staying = Some(known);
+        (removing, staying)
+    }
+}
+
 /// An instance for each thing, in the order of the keys. What depended on another is removed before it.
 fn instances(removing: &BTreeMap<String, Managed>, mut taken: HashSet<String>, span: Span) -> Vec<Instance> {
     let mut id_of = |managed: &Managed| {
@@ -321,19 +364,23 @@ impl Leftover {
         session: &Session,
         prepared: &Prepared,
         things: &Things,
-        policy: Removed,
+        policy: impl Fn(&Managed) -> Removed,
     ) -> Vec<(String, Managed, Fate)> {
         let mut held = things.held();
         session.known(prepared, true).iter().for_each(|known| held.add_known(known));
         let open = self.open(session, prepared, things, &mut held);
         let elsewhere = prepared.memory.as_ref().map_or_else(|| Ok(Vec::new()), Memory::others);
         let elsewhere = elsewhere.map(|kept| held_by(things, &kept)).map_err(|error| error_chain(&error));
+        let (nowhere, delivery) = (Ok(things.held()), prepared.delivery());
         let open = Open::of(&open, &prepared.graph, self.managed.values());
         let fate = |(key, managed): (String, Managed)| {
             let fate = match self::claimed(session, prepared, things, &managed, &held) {
                 Some(fate) => fate,
                 None if open.may_have(&managed) => Fate::MayBeHad,
-                None => free(things, &managed, (&elsewhere, open.first.clone()), policy),
+                None => {
+                    let elsewhere = if delivery.takes_back(&managed) { &nowhere } else { &elsewhere };
+                    free(things, &managed, (elsewhere, open.first.clone()), policy(&managed))
+                }
             };
             (key, managed, fate)
         };
@@ -437,7 +484,7 @@ fn keep_blocked(things: &Things, fates: &mut [(String, Managed, Fate)]) {
         let why = match things.blocked(managed) {
             None => continue,
             Some(Blocked::By(entries)) if entries.iter().all(|name| going.contains_key(&path.join(name))) => continue,
-            Some(Blocked::By(_)) => Why::Used,
+            Some(Blocked::By(_)) => Why::Occupied,
             Some(Blocked::Otherwise(_)) if needed.contains(key) => continue,
             Some(Blocked::Otherwise(message)) => Why::Blocked(message),
         };
@@ -487,7 +534,7 @@ mod tests {
         let prepared = session.prepare("main.yaml", "resources: []", Object::new());
         let mut prepared = prepared.unwrap_or_else(|_| panic!("valid"));
         let type_name = TypeName::parse("Test/Missing").unwrap();
-        let thing = Managed { name: "a".into(), type_name, removal: None, created: true, after: Vec::new() };
+        let thing = Managed { name: "a".into(), type_name, removal: None, created: true, since: 0, after: Vec::new() };
         let why = session.add_removals(&mut prepared, &BTreeMap::from([("a".to_owned(), thing)]), None).unwrap_err();
         let said = why.finding(&["'a' (Test/Missing)".to_owned()], 1).message;
         assert!(said.starts_with("no longer in the document; kept, since the document cannot be resolved"), "{said}");

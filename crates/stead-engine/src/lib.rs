@@ -18,6 +18,7 @@ mod bundle;
 mod calls;
 mod conflicts;
 mod contexts;
+mod delivery;
 mod difference;
 mod document_keys;
 mod embedded;
@@ -61,6 +62,7 @@ mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, RefusedDocument, RefusedDocuments};
 pub use bundle::{Bundled, NotBundled, NotOpened, VaultEntry};
+pub use delivery::Delivery;
 pub use difference::{Difference, printed, schema, words};
 pub use document_keys::DocumentKey;
 pub use execution::{Consumer, ResumeError, RunError, RunOptions, RunWatch, Waits};

@@ -16,6 +16,8 @@ use stead_host::store::StoreError;
 use stead_host::store::kept::{self, Accounted, Kept, Managed, Note, RecordReading, Slot, StayReason};
 
 use crate::accounting::{digest_of_success, has_succeeded, summarized};
+use crate::delivery::Delivery;
+use crate::staying::NotRestored;
 use crate::things::{Keyed, Things};
 
 /// The fates of the things that a document does not have any more.
@@ -32,6 +34,8 @@ pub(crate) struct Gone {
     pub(crate) staying: Option<BTreeMap<String, StayReason>>,
     /// The document and the records of others that it was compared with; `None` where it was not, or that is of no use to later runs.
     pub(crate) compared: Option<Compared>,
+    /// What a delivery that restores a former one does not take back.
+    pub(crate) not_restored: NotRestored,
 }
 
 /// The digests of what the things of a record were compared with.
@@ -103,6 +107,8 @@ pub(crate) struct Heir {
     pub(crate) key: String,
     /// True if a run created the thing.
     pub(crate) is_of_created: bool,
+    /// See [`Managed::since`].
+    pub(crate) since: u64,
 }
 
 /// The consequence of damage to a record for the things in it.
@@ -131,8 +137,10 @@ pub(crate) struct Managing {
     things: Things,
     graph: Arc<Graph>,
     gone: Gone,
-    /// The keys of things of the document that were created under another key.
-    heirs: BTreeSet<String>,
+    /// The number of the delivery that the run is of.
+    delivery: u64,
+    /// The keys of things of the document that were created under another key, and since when they are there.
+    heirs: BTreeMap<String, u64>,
     /// The record, as far as this run knows it.
     recorded: Recorded,
     /// The sets under way, and the states that they are to reach.
@@ -192,12 +200,15 @@ impl Managing {
     /// Of a run of a graph, with what the record has before it, and which of the things there it will remove, in order.
     pub(crate) fn new(
         (things, graph): (Things, &Arc<Graph>),
+        delivery: Delivery,
         gone: &Gone,
         recorded: Recorded,
         next: VecDeque<String>,
     ) -> Self {
-        let heirs = gone.inherited.values().filter(|heir| heir.is_of_created).map(|heir| heir.key.clone());
+        let heirs =
+            gone.inherited.values().filter(|heir| heir.is_of_created).map(|heir| (heir.key.clone(), heir.since));
         Self {
+            delivery: delivery.number,
             heirs: heirs.collect(),
             graph: Arc::clone(graph),
             gone: gone.clone(),
@@ -277,7 +288,7 @@ impl Managing {
         let Keyed { key, managed } = made.clone();
         self.made.insert(key.clone());
         self.created.insert(id, made);
-        Some((key, Managed { created: true, after, ..managed }))
+        Some((key, Managed { created: true, since: self.delivery, after, ..managed }))
     }
 
     /// Returns whether a run came to what the one did that the record was compared in, and created and removed nothing.
@@ -334,15 +345,18 @@ impl Managing {
         let record = report.record(id);
         let is_there = record.desired.as_ref().and_then(|desired| desired.as_object()).is_none_or(exists);
         let has_succeeded = has_succeeded(report, id);
-        let was_created = self.recorded.thing(&key).is_some_and(|thing| thing.created);
+        let recorded = self.recorded.thing(&key).filter(|thing| thing.created).map(|thing| thing.since);
         let is_new = self.created.contains_key(&id);
+        let made = is_new.then_some(self.delivery).or(recorded).or_else(|| self.heirs.get(&key).copied());
         match (is_there, has_succeeded) {
             (false, true) => drop(news.dropped.insert(key)),
             (true, true) => {
-                let created = is_new || was_created || self.heirs.contains(&key);
-                news.managed.insert(key, Managed { created, ..managed });
+                let (created, since) = (made.is_some(), made.unwrap_or_default());
+                news.managed.insert(key, Managed { created, since, ..managed });
             }
-            (true, false) if is_new => drop(news.managed.insert(key, Managed { created: true, ..managed })),
+            (true, false) if is_new => {
+                news.managed.insert(key, Managed { created: true, since: self.delivery, ..managed });
+            }
             _ => {
                 news.managed.extend(self.recorded.thing(&key).cloned().map(|thing| (key, thing)));
                 return Known::Before;

@@ -17,6 +17,7 @@ use stead_host::store::StoreError;
 use stead_host::store::kept::{Accounted, Kept, Noting, Outline, RecordReading, Slot};
 use stead_system::places;
 
+use crate::delivery::Delivery;
 use crate::managing::{Gone, Managing, Recorded, UNKNOWN, things_in};
 use crate::messages::error_chain;
 use crate::uncertain::Uncertain;
@@ -34,6 +35,7 @@ pub struct Memory {
     /// True if notifications that are owed, and what is uncertain, are in the record. The agent keeps its own with the stages of its
     /// documents.
     owes: bool,
+    delivery: Delivery,
 }
 
 /// The record at the beginning of a run.
@@ -60,13 +62,13 @@ impl Memory {
     pub(crate) fn of(root: &Path, document: &DocumentIdentity) -> Self {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
         let slot = places::store().map(|store| Slot::of(&store, &root, document));
-        Self { slot, document: document.clone(), owes: true }
+        Self { slot, document: document.clone(), owes: true, delivery: Delivery::default() }
     }
 
-    /// The memory of the things alone that a document manages on a root, in a store.
-    pub(crate) fn of_things(store: &Path, root: &Path, document: &DocumentIdentity) -> Self {
+    /// The memory of the things alone that a document manages on a root, in a store of deliveries.
+    pub(crate) fn of_things(store: &Path, root: &Path, document: &DocumentIdentity, delivery: Delivery) -> Self {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
-        Self { slot: Some(Slot::of(store, &root, document)), document: document.clone(), owes: false }
+        Self { slot: Some(Slot::of(store, &root, document)), document: document.clone(), owes: false, delivery }
     }
 
     /// The identity of the document between runs.
@@ -79,14 +81,37 @@ impl Memory {
         !self.owes
     }
 
-    /// The things that its runs manage, where they are recorded.
+    /// The delivery that its runs are of.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    /// Has the record take over what this delivery takes back of other documents.
     ///
     /// # Errors
-    /// When the record cannot be read.
+    /// When the records cannot be read or changed.
+    pub(crate) fn take_over(&self) -> Result<(), StoreError> {
+        match &self.slot {
+            Some(slot) if self.delivery.restores.is_some() && !self.document.is_shared() => {
+                slot.take_over(|managed| self.delivery.takes_back(managed))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The things that its runs manage, where they are recorded, and those of other documents that it takes back.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
     pub(crate) fn managed(&self) -> Result<Option<Kept>, StoreError> {
         let Some(slot) = self.slot.as_ref().filter(|_| !self.document.is_shared()) else { return Ok(None) };
         match slot.read()? {
-            RecordReading::Known(kept) => Ok(Some(kept)),
+            RecordReading::Known(mut kept) => {
+                if self.delivery.restores.is_some() {
+                    kept.take(slot.of_others(|managed| self.delivery.takes_back(managed))?);
+                }
+                Ok(Some(kept))
+            }
             RecordReading::Damaged => Err(StoreError::Damaged(slot.path())),
         }
     }
@@ -403,7 +428,8 @@ mod tests {
             let mut prepared =
                 session.prepare("main.yaml", DOCUMENT, Object::new()).unwrap_or_else(|_| panic!("valid"));
             let document = DocumentIdentity::of_file(Path::new("/main.yaml"));
-            prepared.memory = Some(Memory { slot: Some(self.slot.clone()), document, owes: true });
+            prepared.memory =
+                Some(Memory { slot: Some(self.slot.clone()), document, owes: true, delivery: Delivery::default() });
             (session, prepared)
         }
 

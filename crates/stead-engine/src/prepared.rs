@@ -14,6 +14,7 @@ use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{Sources, Span};
 
+use crate::delivery::Delivery;
 use crate::managing::Gone;
 use crate::memory::Memory;
 use crate::messages::finding_line;
@@ -48,6 +49,21 @@ impl Prepared {
     /// Returns whether runs of it are about an instance.
     pub fn is_selected(&self, id: NodeId) -> bool {
         self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
+    }
+
+    /// The delivery that its runs are of.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.memory.as_ref().map(Memory::delivery).unwrap_or_default()
+    }
+
+    /// Warnings about the things that newer deliveries made and that this one, which restores a former one, does not remove.
+    pub fn not_restored(&self) -> Vec<Diagnostic> {
+        self.removed.not_restored.findings()
+    }
+
+    /// Those of them that may be removed by a later run, so that what is restored is not there yet: each with the reason.
+    pub fn not_restored_yet(&self) -> impl Iterator<Item = (&str, String)> {
+        self.removed.not_restored.yet()
     }
 
     /// Returns the identity that the document states itself, for its records between runs.

@@ -21,6 +21,7 @@ use stead_system::Cancel;
 use stead_system::fs::{FsError, SystemRoot, Writes};
 use stead_system::lock::Locks;
 
+use crate::delivery::Delivery;
 use crate::host::Host;
 use crate::late::LateSearch;
 use crate::memory::Memory;
@@ -202,9 +203,10 @@ impl Session {
         Memory::of(self.system_root().unwrap_or(Path::new("/")), document)
     }
 
-    /// Returns the memory of the things that a document manages on that root, in this store. What it owes is kept elsewhere.
-    pub fn memory_of_things(&self, store: &Path, document: &DocumentIdentity) -> Memory {
-        Memory::of_things(store, self.system_root().unwrap_or(Path::new("/")), document)
+    /// Returns the memory of the things that a document manages on that root, in this store of deliveries. What it owes is kept
+    /// elsewhere.
+    pub fn memory_of_things(&self, store: &Path, document: &DocumentIdentity, delivery: Delivery) -> Memory {
+        Memory::of_things(store, self.system_root().unwrap_or(Path::new("/")), document, delivery)
     }
 
     /// Returns the context that a call is carried out with.

@@ -1,5 +1,7 @@
 //! Why things that a document does not have any more stay, in words.
 
+use std::collections::BTreeMap;
+
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::graph::codes;
 use stead_core::text::Span;
@@ -19,8 +21,10 @@ pub(crate) enum Why {
     NotRemovable,
     /// Another document manages it.
     Elsewhere,
-    /// Something that stays lies in it, or uses it.
+    /// Something of the document or of another one lies in it, or uses it.
     Used,
+    /// Something that nobody manages lies in it.
+    Occupied,
     /// It cannot be removed as it is now: the message of its resource.
     Blocked(String),
     /// The document cannot be resolved with its removal: the first error.
@@ -51,7 +55,7 @@ impl Why {
                 "another document manages it".to_owned(),
                 "there is nothing to do: the next 'stead apply' no longer reports it",
             ),
-            Self::Used => (
+            Self::Used | Self::Occupied => (
                 "something that stays lies in it or uses it".to_owned(),
                 "take out what is in it or uses it, and the next 'stead apply' removes it",
             ),
@@ -91,11 +95,49 @@ impl Why {
         }
     }
 
+    /// Returns whether a run of the same document will find the same reason.
+    fn lasts(&self) -> bool {
+        matches!(self, Self::NotStated | Self::NotRemovable | Self::Elsewhere | Self::Used)
+    }
+
     /// The warning about so many things that stay for this reason, given the first of them.
     pub(crate) fn finding(&self, things: &[String], count: usize) -> Diagnostic {
         let (since, help) = self.texts();
         let message = format!("no longer in the document; kept, since {since}: {}", listed(things, count));
         Diagnostic { help: Some(help.to_owned()), ..warning(message) }
+    }
+}
+
+/// The things that a delivery does not take back although it restores a former one, and why.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct NotRestored {
+    things: BTreeMap<Why, Vec<String>>,
+    /// Why it is not known which things there are, if it is not.
+    unknown: Option<String>,
+}
+
+impl NotRestored {
+    pub(crate) fn of_error(error: &StoreError) -> Self {
+        Self { unknown: Some(error_chain(error)), ..Self::default() }
+    }
+
+    pub(crate) fn insert(&mut self, why: &Why, thing: String) {
+        self.things.entry(why.clone()).or_default().push(thing);
+    }
+
+    /// Warnings about them.
+    pub(crate) fn findings(&self) -> Vec<Diagnostic> {
+        self.things.iter().map(|(why, things)| why.finding(things, things.len())).collect()
+    }
+
+    /// Those that a later run may remove, each with the reason.
+    pub(crate) fn yet(&self) -> impl Iterator<Item = (&str, String)> {
+        let unknown = |error: &String| ("the record", format!("it is not known what newer deliveries made: {error}"));
+        let yet = self.things.iter().filter(|(why, _)| !why.lasts()).flat_map(|(why, things)| {
+            let said = format!("a newer delivery made it; kept, since {}", why.texts().0);
+            things.iter().map(move |thing| (thing.as_str(), said.clone()))
+        });
+        self.unknown.iter().map(unknown).chain(yet)
     }
 }
 

@@ -145,6 +145,7 @@ fn keyed(graph: &Graph, id: NodeId, key: &Json, removal: Option<serde_json::Map<
         type_name: node.manifest.type_name.clone(),
         removal,
         created: false,
+        since: 0,
         after: Vec::new(),
     };
     Keyed { key: json!([node.manifest.type_name.as_str(), key]).to_string(), managed }

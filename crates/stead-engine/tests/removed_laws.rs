@@ -1,7 +1,8 @@
 //! Things that a document does not have any more are removed if its runs made it, and nobody else has it: random documents of two
 //! identities on two systems, with others at work between the runs, and kills at any step of them, which lose nothing of that.
 //!
-//! `STEAD_REMOVED_CASES` is how many sequences of runs are tried.
+//! `STEAD_REMOVED_CASES` is how many sequences of runs are tried, `STEAD_RESTORED_CASES` how many sequences of deliveries of which some
+//! restore a former one.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
@@ -19,7 +20,7 @@ use random::Numbers;
 use stead_core::event::{Event, Mode};
 use stead_core::identity::DocumentIdentity;
 use stead_core::value::Object;
-use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session};
+use stead_engine::{Delivery, Host, HostOptions, Prepared, RunOptions, Session};
 use stead_host::journal::{Journal, JournalError};
 use tempfile::TempDir;
 
@@ -56,6 +57,7 @@ struct Apply {
     /// How the instances are named, or that the files are items of a loop, or are named through a link.
     naming: usize,
     killed: Option<usize>,
+    delivery: Delivery,
 }
 
 impl Apply {
@@ -119,7 +121,9 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let folder = TempDir::new().unwrap();
+        // Thousands of runs would wait for the disk.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
         for system in 0..2 {
             let root = folder.path().join(system.to_string());
             fs::create_dir(&root).unwrap();
@@ -178,19 +182,27 @@ impl World {
         let prepared = session.prepare("main.yaml", apply.text(), Object::new());
         let mut prepared = prepared.unwrap_or_else(|unusable| panic!("{unusable}"));
         let document = DocumentIdentity::of_file(Path::new(&format!("/{}.yaml", apply.document)));
-        prepared.memory = Some(session.memory_of_things(&self.folder.path().join("store"), &document));
+        prepared.memory = Some(session.memory_of_things(&self.folder.path().join("store"), &document, apply.delivery));
         session.account_for_removed(&mut prepared, Mode::APPLY);
         (session, prepared)
     }
 
     fn run(&self, apply: &Apply) -> bool {
+        self.run_saying(apply).0
+    }
+
+    /// Returns whether it came to its end, and which things of newer deliveries it says that it cannot take back yet.
+    fn run_saying(&self, apply: &Apply) -> (bool, Set) {
         let (session, prepared) = self.prepared(apply);
+        let number = |name: &str| name.rsplit_once('\'')?.0.chars().last()?.to_digit(10);
+        let number = |name: &str| usize::try_from(number(name).unwrap_or_else(|| panic!("{name}"))).unwrap();
+        let named = prepared.not_restored_yet().map(|(what, _)| number(what)).collect();
         let execution = RunOptions::new(Mode::APPLY, NonZeroUsize::MIN);
         let execution = match apply.killed {
             Some(after) => RunOptions { journal: Box::new(Killed(after)), ..execution },
             None => execution,
         };
-        session.run(&prepared, execution).is_ok()
+        (session.run(&prepared, execution).is_ok(), named)
     }
 
     fn apply(&mut self, apply: &Apply) {
@@ -249,7 +261,7 @@ fn what_is_removed_was_made_by_the_document_and_is_nobody_elses() {
             let killed = (random.below(5) == 0).then(|| random.below(12));
             let (document, things, naming) =
                 (random.below(4) / 3, (0..THINGS).filter(|_| random.below(2) == 0).collect(), random.below(4));
-            let apply = Apply { document, system, things, policy, naming, killed };
+            let apply = Apply { document, system, things, policy, naming, killed, delivery: Delivery::default() };
             let before = std::panic::AssertUnwindSafe(|| world.apply(&apply));
             if let Err(panic) = std::panic::catch_unwind(before) {
                 eprintln!("case {case}: {apply:?}");
@@ -265,7 +277,8 @@ fn what_is_removed_was_made_by_the_document_and_is_nobody_elses() {
 fn a_kill_at_any_step_removes_nothing_of_others() {
     let apply = |things: &[usize], killed| {
         let things = things.iter().copied().collect();
-        Apply { document: 0, system: 0, things, policy: Policy::Remove, naming: 0, killed }
+        let delivery = Delivery::default();
+        Apply { document: 0, system: 0, things, policy: Policy::Remove, naming: 0, killed, delivery }
     };
     let mut ended = false;
     for step in 0.. {
@@ -292,7 +305,7 @@ fn what_is_left_behind_is_read_once_for_each_document() {
     let store = world.folder.path().join("store");
     let apply = |things: &[usize], policy| {
         let things = things.iter().copied().collect();
-        Apply { document: 0, system: 0, things, policy, naming: 0, killed: None }
+        Apply { document: 0, system: 0, things, policy, naming: 0, killed: None, delivery: Delivery::default() }
     };
     let parts = || {
         let all = fs::read_dir(store.join("kept")).unwrap().map(|entry| entry.unwrap().path());
@@ -331,4 +344,124 @@ fn what_is_left_behind_is_read_once_for_each_document() {
     assert_eq!(world.present(0), Set::from([0, 2, 5]));
     assert!(world.run(&apply(&[0], Policy::Remove)));
     assert_eq!(world.present(0), Set::from([0, 2]));
+}
+
+/// A machine to which documents are delivered, of two identities and in no order, and what is known to be there of which delivery.
+#[derive(Default)]
+struct Deliveries {
+    /// The document and the things of each, and the former one that it restores.
+    all: Vec<(usize, Set, Policy, Option<u64>)>,
+    /// The delivery whose run made a thing, and the document whose record has it, until a run of that finds it gone. As between any
+    /// runs, what somebody removed and made again meanwhile is not noticed.
+    made: BTreeMap<usize, (u64, usize)>,
+    /// Those that nobody takes back: a delivery left them behind and said to keep them, or they were named, or a run that removes may
+    /// have begun to remove them when it was killed.
+    kept: Set,
+}
+
+impl Deliveries {
+    /// The next delivery: one of before once more, or a new one.
+    fn next(&self, random: &mut Numbers) -> Apply {
+        let number = self.all.len() as u64 + 1;
+        let again = (number > 2 && random.below(3) == 0).then(|| random.below(self.all.len() - 1));
+        let (document, things, policy, restores) = if let Some(former) = again {
+            let (document, things, policy, restores) = self.all[former].clone();
+            (document, things, policy, restores.or(Some(former as u64 + 1)))
+        } else {
+            let policy = [Policy::Report, Policy::Report, Policy::Remove, Policy::Keep][random.below(4)];
+            (random.below(2), (0..THINGS).filter(|_| random.below(2) == 0).collect(), policy, None)
+        };
+        let delivery = Delivery { number, restores };
+        Apply { document, system: 0, things, policy, naming: random.below(4), killed: None, delivery }
+    }
+
+    /// Those that a delivery must take back.
+    fn due(&self, apply: &Apply, present: &Set) -> Set {
+        let is_due = |thing: &usize, (made, _): &(u64, usize)| {
+            is_newer(apply, *made) && !apply.things.contains(thing) && !self.kept.contains(thing)
+        };
+        let due = self.made.iter().filter(|(thing, made)| apply.policy != Policy::Keep && is_due(thing, made));
+        due.map(|(thing, _)| *thing).filter(|thing| present.contains(thing)).collect()
+    }
+
+    /// Runs a delivery, killed now and then, until it comes to its end. Returns how many things it had to take back, and how many of them
+    /// it named instead.
+    fn run(&mut self, world: &mut World, mut apply: Apply, random: &mut Numbers) -> [usize; 2] {
+        let Delivery { number, restores } = apply.delivery;
+        for (made, document) in self.made.values_mut() {
+            if is_newer(&apply, *made) {
+                *document = apply.document;
+            }
+        }
+        let due = self.due(&apply, &world.present(0));
+        let mut tries = random.below(3);
+        let was_killed = tries > 0;
+        let (after, named) = loop {
+            apply.killed = (tries > 0).then(|| random.below(14));
+            tries = tries.saturating_sub(1);
+            let before = world.present(0);
+            let (is_whole, named) = world.run_saying(&apply);
+            let after = world.present(0);
+            for thing in &before - &after {
+                let made = self.made.remove(&thing);
+                assert!(!apply.things.contains(&thing), "{thing} is in the document: {apply:?}");
+                let is_newer = made.is_some_and(|(made, _)| is_newer(&apply, made)) && apply.policy != Policy::Keep;
+                assert!(
+                    is_newer || made.is_some() && apply.policy == Policy::Remove,
+                    "{thing} was not to go: {apply:?}"
+                );
+            }
+            self.kept = &self.kept - &(&after - &before);
+            self.made.extend((&after - &before).into_iter().map(|thing| (thing, (number, apply.document))));
+            if is_whole {
+                break (after, named);
+            }
+            assert!(apply.killed.is_some());
+        };
+        let stay = &due & &after;
+        assert!(stay.is_subset(&named), "of {due:?} stay {stay:?}, and {named:?} are named: {apply:?}");
+        assert!(stay.is_empty() || was_killed, "{stay:?} stay, and nothing was in the way: {apply:?}");
+        self.made.retain(|thing, made| after.contains(thing) || made.1 != apply.document);
+        let left = self.made.keys().filter(|thing| !apply.things.contains(thing));
+        if apply.policy == Policy::Keep || was_killed && apply.policy == Policy::Remove {
+            self.kept.extend(left);
+        }
+        self.kept.extend(&stay);
+        self.all.push((apply.document, apply.things, apply.policy, restores));
+        [due.len(), stay.len()]
+    }
+}
+
+/// Returns whether a delivery of this number is newer than the one that is restored.
+fn is_newer(apply: &Apply, made: u64) -> bool {
+    let Delivery { number, restores } = apply.delivery;
+    restores.is_some_and(|former| former < made && made < number)
+}
+
+/// What only newer deliveries made goes with a restore, of whatever document; what a run had begun to remove when it was killed is named
+/// instead. Nothing else goes.
+#[test]
+fn a_restored_delivery_has_nothing_that_newer_ones_made() {
+    let (mut due, mut named) = (0, 0);
+    let cases = stead_testkit::times("STEAD_RESTORED_CASES", 20);
+    for case in 1..=cases {
+        let mut random = Numbers::of(34, u64::try_from(case).unwrap());
+        let (mut world, mut deliveries) = (World::new(), Deliveries::default());
+        for _ in 0..8 {
+            if random.below(3) == 0 {
+                let (thing, makes) = (random.below(THINGS), random.below(2) == 0);
+                world.meddle(0, thing, makes);
+                continue;
+            }
+            let apply = deliveries.next(&mut random);
+            let step = std::panic::AssertUnwindSafe(|| deliveries.run(&mut world, apply, &mut random));
+            let [of_run, named_by_run] = std::panic::catch_unwind(step).unwrap_or_else(|panic| {
+                eprintln!("case {case}: after {:?}", deliveries.all);
+                std::panic::resume_unwind(panic)
+            });
+            (due, named) = (due + of_run, named + named_by_run);
+        }
+    }
+    println!("of {due} things of newer deliveries {} went in {cases} sequences, the others were named", due - named);
+    assert!(due > named, "restores take something back");
 }

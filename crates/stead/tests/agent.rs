@@ -18,6 +18,8 @@ mod posting;
 mod releases;
 #[path = "agent/reports.rs"]
 mod reports;
+#[path = "agent/restores.rs"]
+mod restores;
 #[path = "agent/sealed.rs"]
 mod sealed;
 #[path = "agent/soak.rs"]
@@ -143,8 +145,9 @@ fn a_machine_is_kept_as_stated_through_everything() {
     assert!(text.contains("did you mean 'content'?") && text.contains("nothing was staged"), "{text}");
     assert_eq!(machine.ok(&["history", "--output", "json"]), before);
 
-    // The former document once more.
+    // The former document once more, without what only the newer one made.
     machine.ok(&["restore", "--wait"]);
+    assert!(machine.read("after").is_none());
     assert_eq!((machine.stage("current"), machine.stage("previous")), (Some(4), Some(3)));
 
     // One that never converges is removed.

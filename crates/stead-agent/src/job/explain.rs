@@ -14,7 +14,7 @@ use stead_core::report::{Phase, Record};
 use stead_core::run::Run;
 use stead_engine::{Summary, json as printed};
 
-use super::{JobSpec, is_system, mode_of};
+use super::{JobSpec, ReadyDocument, is_system, mode_of};
 use crate::decide::HeldBack;
 use crate::mode::{Treatment, treatment};
 use crate::state::{Trouble, TroubleKind};
@@ -35,6 +35,14 @@ impl JobSpec {
             (!matches!(status, Some("unchanged" | "skippedByCondition"))).then_some(instance)
         });
         (report, troubles)
+    }
+
+    /// The problems of a job over all of a restored document with what newer ones made. A job over a part does not look for that.
+    pub(super) fn not_restored(&self, ready: &ReadyDocument) -> Vec<Trouble> {
+        let left = ready.prepared.not_restored_yet().filter(|_| self.job.only.is_empty());
+        let trouble =
+            |(what, why): (&str, String)| Trouble::new(what.to_owned(), TroubleKind::Failed, &why, Timestamp::now());
+        left.map(trouble).collect()
     }
 
     fn give_reason(&self, run: &Run, id: NodeId, asked: bool, printed: &mut Map<String, Json>) {

@@ -71,7 +71,7 @@ impl JobHost {
         match prepare(&mut session, &delivered) {
             Ok(mut prepared) => {
                 if let Some(document) = &spec.document {
-                    prepared.memory = Some(session.memory_of_things(self.documents.store(), document));
+                    prepared.memory = Some(session.memory_of_things(self.documents.store(), document, spec.delivery));
                     self.account_for_removed(&spec.job, &mut session, &mut prepared);
                 }
                 Ok(ReadyDocument::new(generation, session, prepared))

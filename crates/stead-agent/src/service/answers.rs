@@ -10,7 +10,7 @@ use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
 use stead_engine::{RunOptions, Session, SessionOptions, Summary, error_chain, json as printed};
 
-use super::deliveries::{Terms, Valid, invalid, unsaved};
+use super::deliveries::{Terms, invalid, unsaved};
 use super::difference::{self, Opened};
 use super::upkeep::Why;
 use super::{Agent, Inner};
@@ -298,9 +298,7 @@ impl Agent {
         self.check_way(&self.lock(), terms)?;
         let former = self.lock().state.to_restore(generation);
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
-        let valid = self.validate(self.document(&former.content)?, user)?;
-        let generation = Generation { origin: former.origin, identity: former.identity, ..valid.generation };
-        self.stage(Valid { generation, ..valid }, terms)
+        self.stage(self.validate_former(former, user)?, terms)
     }
 
     fn compare(&self, Compare { from, to }: Compare) -> Result<Comparison, Refused> {
@@ -320,7 +318,7 @@ impl Agent {
     }
 
     /// Reads and unseals a stored document without the lock of the agent. Refused if it is missing or damaged, or cannot be read.
-    fn document(&self, content: &str) -> Result<Delivered, Refused> {
+    pub(super) fn document(&self, content: &str) -> Result<Delivered, Refused> {
         self.job_host.documents.get(content).map_err(|error| unsaved(&error))
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use stead_core::diag::{Diagnostic, count_errors, counted, render_all};
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
-use stead_engine::{Prepared, Session, SessionOptions, error_chain};
+use stead_engine::{Delivery, Prepared, Session, SessionOptions, error_chain};
 use stead_release::Name;
 use stead_system::Cancel;
 
@@ -251,14 +251,25 @@ impl Agent {
 
     /// Validates a document as `apply` does. What is not valid changes nothing.
     pub(super) fn validate(&self, delivered: Delivered, user: u32) -> Result<Valid, Refused> {
+        self.validate_as(delivered, user, None)
+    }
+
+    /// Validates a former generation once more, and warns of what newer ones made and what stays.
+    pub(super) fn validate_former(&self, former: Generation, user: u32) -> Result<Valid, Refused> {
+        let valid = self.validate_as(self.document(&former.content)?, user, Some(&former))?;
+        let Generation { origin, identity, restores, .. } = former;
+        Ok(Valid { generation: Generation { origin, identity, restores, ..valid.generation }, ..valid })
+    }
+
+    fn validate_as(&self, delivered: Delivered, user: u32, former: Option<&Generation>) -> Result<Valid, Refused> {
         let options = SessionOptions { labels: self.lock().state.settings.labels.clone(), ..SessionOptions::default() };
         let mut session = self.job_host.host.session_with(&delivered.root, options);
-        let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
+        let mut prepared = crate::job::prepare_or_explain(&mut session, &delivered)
             .map_err(|(count, findings)| invalid(count, findings))?;
         let mut wrong = session.check_properties(&prepared, Mode::PLAN);
         wrong.extend(prepared.graph.refused(session.machine().elevated));
         let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(wrong).collect();
-        let rendered = render_all(&findings, &prepared.sources, false);
+        let mut rendered = render_all(&findings, &prepared.sources, false);
         let errors = count_errors(&findings);
         if errors > 0 {
             return Err(invalid(errors, rendered));
@@ -275,7 +286,14 @@ impl Agent {
             instance_modes: modes_of(&prepared.graph),
             converged: None,
             ended: None,
+            restores: None,
         };
+        if let Some((former, document)) = former.and_then(|former| Some((former, former.identity.as_ref()?))) {
+            let delivery = Delivery { number: self.lock().state.newest + 1, restores: former.restores };
+            prepared.memory = Some(session.memory_of_things(self.job_host.documents.store(), document, delivery));
+            session.account_for_removed(&mut prepared, Mode::PLAN);
+            rendered.push_str(&render_all(&prepared.not_restored(), &prepared.sources, false));
+        }
         Ok(Valid { generation, delivered, warnings: rendered, digest: None })
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use stead_core::event::Event;
 use stead_core::run::Owed;
-use stead_engine::error_chain;
+use stead_engine::{Delivery, error_chain};
 use stead_system::Cancel;
 use stead_system::watch::{Drift, WatchOutcome, Watched};
 
@@ -113,6 +113,7 @@ impl Agent {
         let spec = JobSpec {
             job: job.clone(),
             document: generation.identity.clone(),
+            delivery: Delivery { number: job.generation, restores: generation.restores },
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
             owed: inner.state.owed_by(job.generation),

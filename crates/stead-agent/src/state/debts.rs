@@ -168,6 +168,7 @@ mod tests {
             instance_modes: BTreeSet::new(),
             converged: None,
             ended: None,
+            restores: None,
         }
     }
 

@@ -52,8 +52,9 @@ pub enum Refusal {
 /// # let now = "2026-01-02T03:04:05Z".parse()?;
 /// # let mut state = AgentState::default();
 /// # let (content, origin, instance_modes) = ("5f0c".to_owned(), "web.yaml".to_owned(), BTreeSet::new());
-/// # let (identity, mode, converged, ended) = (None, None, None, None);
-/// # let generation = Generation { content, origin, identity, accepted: now, user: 0, mode, instance_modes, converged, ended };
+/// # let (identity, mode, converged, ended, restores) = (None, None, None, None, None);
+/// # let (accepted, user) = (now, 0);
+/// # let generation = Generation { content, origin, identity, accepted, user, mode, instance_modes, converged, ended, restores };
 /// # let generation = state.submit(Submission { generation, force: false, publish: false })?;
 /// # let (id, boot, only) = ("a".to_owned(), BootId("first".to_owned()), BTreeSet::new());
 /// # let job = Job { id, generation, kind: JobKind::Initial, work: Work::Apply, began: now, boot, only };
@@ -248,7 +249,8 @@ impl AgentState {
     pub fn to_restore(&self, number: Option<u64>) -> Result<Generation, Refusal> {
         let number = number.or(self.previous).ok_or(Refusal::Nothing(Stage::Previous))?;
         let former = self.generations.get(&number).ok_or(Refusal::NoGeneration(number))?;
-        Ok(Generation { converged: None, ended: None, ..former.clone() })
+        let restores = former.restores.or(Some(number));
+        Ok(Generation { converged: None, ended: None, restores, ..former.clone() })
     }
 
     /// Has what is staged applied at once: the pending document, also one that waits to be asked for, else the current one,

@@ -152,6 +152,7 @@ impl Machine {
             instance_modes: BTreeSet::new(),
             converged: None,
             ended: None,
+            restores: None,
         };
         let (mut force, mut publish) = (false, false);
         for word in words {

@@ -256,6 +256,7 @@ impl World {
             instance_modes: BTreeSet::new(),
             converged: None,
             ended: None,
+            restores: None,
         };
         let (force, publish) = (self.chance(50), self.chance(15));
         self.change(|state| Cause::Submit(state.submit(Submission { generation, force, publish })))

@@ -72,6 +72,7 @@ pub(crate) fn take<E>(
                 instance_modes: BTreeSet::new(),
                 converged: None,
                 ended: None,
+                restores: None,
             };
             state.took(generation.origin.clone());
             state.submit(Submission { generation, force: false, publish: false }).unwrap();

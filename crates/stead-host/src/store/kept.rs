@@ -20,6 +20,7 @@ use super::StoreError;
 use super::record::{self, Found, Undecodable};
 use stead_system::folder::Folder;
 
+mod deliveries;
 mod notes;
 mod parts;
 
@@ -28,7 +29,7 @@ use notes::Notes;
 use parts::{Parts, Stored};
 
 /// The form of a record that this program reads and writes.
-pub const FORM: u32 = 4;
+pub const FORM: u32 = 5;
 
 const FOLDER: &str = "kept";
 const LOCK: &str = "lock";
@@ -60,6 +61,12 @@ impl Kept {
     /// A thing that an instance manages, or that was left behind.
     pub fn thing(&self, key: &str) -> Option<&Managed> {
         self.managed.get(key).or_else(|| self.left.get(key))
+    }
+
+    /// Takes things in as those that instances manage.
+    pub fn take(&mut self, things: Things) {
+        self.left.retain(|key, _| !things.contains_key(key));
+        self.managed.extend(things);
     }
 
     /// All things, those that were left behind too.
@@ -130,6 +137,9 @@ pub struct Managed {
     /// True if a run found it absent and made it, and no run has begun to remove it since.
     #[serde(default, skip_serializing_if = "is_false")]
     pub created: bool,
+    /// The number of the delivery in whose run it was made last; 0 where it was found, or nobody counts deliveries.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since: u64,
     /// The keys of the things that must be there for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
@@ -138,6 +148,11 @@ pub struct Managed {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// The place of a record in a store.
@@ -250,10 +265,7 @@ impl Slot {
     }
 
     fn names_of_others(&self, folder: &Folder) -> Result<Vec<String>, StoreError> {
-        let is_record = |name: &String| {
-            *name != self.file && Path::new(name).extension().is_some_and(|extension| extension == "json")
-        };
-        Ok(folder.names()?.into_iter().filter_map(|name| name.into_string().ok()).filter(is_record).collect())
+        Ok(records_in(folder)?.into_iter().filter(|name| *name != self.file).collect())
     }
 
     /// Returns the records of the other documents on this root.
@@ -370,6 +382,12 @@ impl Slot {
         let is_own = |whole: &Whole| whole.record.as_ref().is_none_or(|record| record.owner == self.owner);
         Ok(read_from(folder, &self.file)?.filter(is_own))
     }
+}
+
+/// The files of the records in a folder.
+fn records_in(folder: &Folder) -> Result<Vec<String>, StoreError> {
+    let is_record = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "json");
+    Ok(folder.names()?.into_iter().filter_map(|name| name.into_string().ok()).filter(is_record).collect())
 }
 
 /// The file of the notes behind a record.

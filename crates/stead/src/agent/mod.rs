@@ -59,6 +59,7 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
         AgentTask::Deliver(delivery) => client.deliver(&delivery, env),
         AgentTask::Restore { generation, force, unfollow, waits } => {
             client.then(Restore { generation, force, unfollow }, |answered| {
+                complain_text(&answered.answer.warnings);
                 client.show(answered, text::staged);
                 client.waited(waits, &answered.answer)
             })

@@ -94,7 +94,7 @@ fn one_at_a_time_changes_a_record() {
 
 fn thing(created: bool) -> Managed {
     let type_name = TypeName::parse("Stead/File").unwrap();
-    Managed { name: "f".into(), type_name, removal: None, created, after: Vec::new() }
+    Managed { name: "f".into(), type_name, removal: None, created, since: 0, after: Vec::new() }
 }
 
 fn creates(keys: &[&str]) -> Note {
@@ -253,6 +253,26 @@ fn a_record_of_the_third_form_is_read_and_its_things_are_moved() {
     assert_eq!(created(&slot), ["a"]);
     let moved = String::from_utf8(fs::read(slot.path()).unwrap()).unwrap();
     assert!(moved.starts_with(&format!("{{\"form\":{FORM}")) && !moved.contains("Stead/File"), "{moved}");
+}
+
+#[test]
+fn a_record_of_the_fourth_form_is_read_and_is_of_this_one_with_the_next_change() {
+    let store = tempfile::tempdir().unwrap();
+    let slot = slot(&store, "/one");
+    changed(&slot, &["a"], &["b"]);
+    let text = String::from_utf8(fs::read(slot.path()).unwrap()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let kept = serde_json::json!({"root": json["root"], "document": json["document"], "kept": json["kept"]});
+    fs::write(slot.path(), record::encode(4, &kept).unwrap()).unwrap();
+    let fourth = fs::read_to_string(slot.path()).unwrap();
+    assert!(fourth.starts_with("{\"form\":4,") && fourth.contains("parts"), "{fourth}");
+    assert_eq!(keys(&slot), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    slot.change(|_| {}).unwrap();
+    assert_eq!(fs::read_to_string(slot.path()).unwrap(), fourth, "nothing changed");
+    slot.change(|kept| kept.managed.values_mut().for_each(|thing| thing.since = 7)).unwrap();
+    let RecordReading::Known(moved) = slot.read().unwrap() else { panic!("damaged") };
+    assert_eq!((moved.managed["a"].since, moved.left["b"].since), (7, 0));
+    assert!(fs::read_to_string(slot.path()).unwrap().starts_with(&format!("{{\"form\":{FORM},")));
 }
 
 fn notes_at(slot: &Slot) -> PathBuf {
