@@ -1,7 +1,6 @@
 """Processes for modules. They are children of a small process that has loaded what all modules import, and nothing else of Ansible:
 a copy of it is made in a fraction of the time that a new Python takes.
 """
-import gc
 import importlib
 import json
 import os
@@ -111,7 +110,6 @@ def serve(end):
             return
         asked = json.loads(received(end, struct.unpack("!I", head + (received(end, 4 - len(head)) if len(head) < 4 else b""))[0]))
         warm(asked["code"])
-        gc.freeze()
         child = os.fork()
         if child == 0:
             become(basic, asked, ends)
@@ -143,7 +141,6 @@ def become(basic, asked, ends):
     """Runs a module as the script that it is, and ends."""
     status = 1
     try:
-        gc.disable()
         os.setpgid(0, 0)
         os.chdir(asked["directory"])
         os.dup2(ends[0], 1)

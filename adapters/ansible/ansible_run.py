@@ -1,11 +1,13 @@
 """Runs modules of Ansible as `ansible-playbook` does with a local connection: by their action, if they have one, with check mode and
 diff; but each module in a child of this process, in which Ansible is loaded already, not in a new Python.
 """
+import gc
 import inspect
 import json
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 
@@ -24,12 +26,14 @@ class Ansible:
                            "ANSIBLE_PIPELINING": "True", "ANSIBLE_DEPRECATION_WARNINGS": "False", "ANSIBLE_NOCOLOR": "1"})
         from ansible import constants, context
         from ansible.module_utils.common.collections import ImmutableDict
+        from ansible.modules.stat import format_output
         from ansible.parsing.dataloader import DataLoader
         from ansible.playbook.block import Block
         from ansible.playbook.play import Play
         from ansible.plugins import loader as plugins
         from ansible.plugins.action import ActionBase
         from ansible.template import Templar
+        from ansible.utils.hashing import checksum as digest
         self.constants, self.context, self.plugins, self.Templar = constants, context, plugins, Templar
         if hasattr(plugins, "init_plugin_loader"):
             plugins.init_plugin_loader()
@@ -37,7 +41,8 @@ class Ansible:
         self.loader = DataLoader()
         self.play = Play().load({"name": "stead", "hosts": "localhost", "connection": "local", "gather_facts": False})
         self.block, self.facts, self.current = Block(play=self.play), {}, None
-        original, look, signature = ActionBase._execute_module, ActionBase._find_needle, inspect.signature(ActionBase._update_module_args).parameters
+        original, look, of_remote = ActionBase._execute_module, ActionBase._find_needle, ActionBase._execute_remote_stat
+        signature = inspect.signature(ActionBase._update_module_args).parameters
 
         def execute(action, module_name=None, module_args=None, tmp=None, task_vars=None, persist_files=False,
                     delete_remote_tmp=None, wrap_async=False, **more):
@@ -60,6 +65,20 @@ class Ansible:
                 raise Refused(why)
             return path
 
+        def known(action, path, all_vars, follow, tmp=None, checksum=True):
+            """What the module `stat` says of a file or a folder: actions ask for it, and here is where it is. Links are for the module."""
+            place = os.path.join(self.current.directory, path)
+            try:
+                about = os.lstat(place)
+            except FileNotFoundError:
+                return {"exists": False, "checksum": "1"}
+            except OSError:
+                return of_remote(action, path, all_vars, follow, checksum=checksum)
+            is_file = stat.S_ISREG(about.st_mode) and os.access(place, os.R_OK)
+            if not is_file and not stat.S_ISDIR(about.st_mode):
+                return of_remote(action, path, all_vars, follow, checksum=checksum)
+            return {**format_output(None, path, about), "checksum": digest(place) if is_file and checksum else ""}
+
         def make(action, remote_user=None):
             action._connection._shell.tmpdir = tempfile.mkdtemp(prefix="ansible-tmp-", dir=self.folder.name)
             return action._connection._shell.tmpdir
@@ -71,7 +90,10 @@ class Ansible:
 
         # The folder of a task is made and removed here, not by shells.
         ActionBase._execute_module, ActionBase._find_needle = execute, find
+        ActionBase._execute_remote_stat = known
         ActionBase._make_tmp_path, ActionBase._remove_tmp_path = make, remove
+        gc.freeze()
+        gc.enable()
 
     def module(self, name):
         """The file of a module, and its name as code; None instead of the name where it is none that Ansible runs as a script of its own."""

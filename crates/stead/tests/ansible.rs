@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_testkit::{repository, skip};
@@ -226,10 +226,19 @@ fn modules_do_what_ansible_playbook_has_them_do() {
     assert_eq!(compare(&["apply", "main.json", "--yes", "-o", "json"], &["play.yaml"]), 0);
 }
 
-/// A hundred tasks that find nothing to do take a tenth of the time of `ansible-playbook`, or less. What one reading was is in the docs.
+/// The processor time of programs that this process has waited for, with those that they have.
+fn processor_time() -> Duration {
+    let about = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = about.rsplit(')').next().unwrap().split_whitespace().collect();
+    // User and system time, in hundredths of a second.
+    Duration::from_millis(fields[13..15].iter().map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum())
+}
+
+/// A hundred tasks that find nothing to do take a twelfth of the processor time of `ansible-playbook`, or less, also without optimizations and
+/// where the processors have much else to do. The time on the clock is said.
 #[test]
-fn a_hundred_tasks_take_a_tenth_of_the_time() {
-    const TEST: &str = "a_hundred_tasks_take_a_tenth_of_the_time";
+fn a_hundred_tasks_take_a_twelfth_of_the_time() {
+    const TEST: &str = "a_hundred_tasks_take_a_twelfth_of_the_time";
     if stead_testkit::asked("STEAD_PEERS").is_none() {
         return skip(TEST, "it runs ansible-playbook where STEAD_PEERS is stated");
     }
@@ -249,15 +258,18 @@ fn a_hundred_tasks_take_a_tenth_of_the_time() {
     let play = json!([{"hosts": "localhost", "connection": "local", "gather_facts": false, "tasks": steps}]);
     fs::write(folder.join("play.yaml"), play.to_string()).unwrap();
     assert_eq!(site.apply("apply", &resources).code, Some(0));
-    let begun = Instant::now();
-    let ours = site.apply("apply", &resources);
-    let (took, begun) = (begun.elapsed(), Instant::now());
-    let theirs = site.run("ansible-playbook", &folder, &["play.yaml"]);
-    let factor = begun.elapsed().as_secs_f64() / took.as_secs_f64();
-    println!("100 tasks: {took:?}, and {factor:.1} times that with ansible-playbook");
+    let measured = |run: &dyn Fn() -> Ended| {
+        let (begun, before) = (Instant::now(), processor_time());
+        let ended = run();
+        (ended, begun.elapsed().as_secs_f64(), processor_time().saturating_sub(before).as_secs_f64())
+    };
+    let (ours, wall, time) = measured(&|| site.apply("apply", &resources));
+    let (theirs, their_wall, their_time) = measured(&|| site.run("ansible-playbook", &folder, &["play.yaml"]));
+    let factors = [their_time / time, their_wall / wall];
+    println!("100 tasks: {time:.2} s of processor time, {wall:.2} s; {factors:.1?} times that with ansible-playbook");
     assert!(ours.statuses().values().all(|status| status == "unchanged"), "{}{}", ours.stdout, ours.stderr);
     assert!(theirs.stdout.contains("ok=100 ") && theirs.stdout.contains("changed=0 "), "{}", theirs.stdout);
-    assert!(factor >= 10.0, "{factor}");
+    assert!(factors[0] >= 12.0, "{factors:?}");
 }
 
 /// Returns whether a module without check mode changes anything is not guessed.
