@@ -24,6 +24,7 @@ pub(crate) type Case = fn(&Bench) -> io::Result<Vec<Row>>;
 pub(crate) const CASES: &[(&str, Case)] = &[
     ("start", start),
     ("files", files),
+    ("left", left),
     ("lines", lines),
     ("echo", echo),
     ("resident", resident),
@@ -68,7 +69,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// A document at a place of its own: what one managed that another does not have is left behind, and looked at each time.
+    /// A document at a place of its own, so that none leaves behind what another has managed.
     fn document(&self, text: &str) -> io::Result<String> {
         let folder = self.path(&format!("document-{}", self.documents.get()));
         self.documents.set(self.documents.get() + 1);
@@ -270,6 +271,29 @@ fn hidden_drift(bench: &Bench) -> io::Result<Row> {
         limit: limit.to_owned(),
         verdict: if fixed { Verdict::Holds } else { Verdict::Exceeded },
     })
+}
+
+/// A document that has ten files, and had many more.
+fn left(bench: &Bench) -> io::Result<Vec<Row>> {
+    const MANY: u32 = 10_000;
+    const FEW: u32 = 10;
+    let (name, limit) = (format!("{} files left behind", MANY - FEW), Limit::cpu(1.0, 5.0));
+    let Managed { document: base, .. } = prepare_files(bench, FEW, work::files)?;
+    let Managed { folder, document, .. } = prepare_files(bench, MANY, work::files)?;
+    let created = [bench.stead(&["apply", &base])?, bench.stead(&["apply", &document])?];
+    fs::write(&document, work::files(&folder, FEW))?;
+    // The first run of the document as it is now compares it with all of them.
+    for run in created.into_iter().chain([bench.stead(&["apply", &document])?]) {
+        if let Err(reason) = run {
+            return Ok(vec![Row::not_measured(&name, None, &limit.text, reason)]);
+        }
+    }
+    let said = fs::read_to_string(bench.path("output"))?;
+    if !said.contains("W0533") {
+        return Ok(vec![Row::not_measured(&name, None, &limit.text, "nothing was said to be left behind")]);
+    }
+    let (none, many) = bench.in_turn(|| bench.stead(&["apply", &base]), || bench.stead(&["apply", &document]))?;
+    Ok(vec![limit.row(&name, none, many)])
 }
 
 /// Other content of the same length, with the times and the mode that the file had.

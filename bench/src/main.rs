@@ -29,6 +29,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH] [--sta
   all      every case below
   start    the program alone
   files    1,000 and 10,000 files, in their state and all to be created; hidden drift
+  left     a document that has left 10,000 files behind
   lines    100 lines of one file
   echo     1,000 instances of a resource that is a program
   resident 1,000 instances of a resource in Python that stays, and with a process for each call
