@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::bundle::MOST_BYTES;
-use stead_release::{LONGEST, LONGEST_ENVELOPE, LONGEST_STATEMENT, SourceFile};
+use stead_release::{LONGEST, LONGEST_ENVELOPE, LONGEST_STATEMENT, Name, SourceFile};
 use stead_resources::transfer;
 use stead_system::Cancel;
 use url::Url;
@@ -163,6 +163,11 @@ pub trait Fetch: Send {
     /// Ends a look, which came to its end or did not.
     fn ended(&mut self, is_done: bool) {
         let _ = is_done;
+    }
+
+    /// The channel of the release that the source says is for this machine, if it says so.
+    fn channel(&self) -> Option<Name> {
+        None
     }
 
     /// The content of a file; `None` if the source does not have it.

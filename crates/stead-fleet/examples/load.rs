@@ -19,10 +19,10 @@ use serde_json::json;
 use stead_core::bundle::Bundle;
 use stead_fleet::store::{Enrolment, StorePlace, StoreWrite, Token};
 use stead_hosts::MachineName;
-use stead_protocol::{Proof, SessionSecret};
+use stead_protocol::{Proof, SentReport, SessionSecret};
 use stead_release::{
-    ChainLink, Digest, MachineKeys, MachineRequest, MachineSecret, Numbered, Release, Root, Roster, RosterMachine,
-    Signed, Signers,
+    ChainLink, Digest, MachineKeys, MachineReport, MachineRequest, MachineSecret, Numbered, Release, Root, Roster,
+    RosterMachine, Signed, Signers,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -279,7 +279,7 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
         one.push(gets.recv().await.unwrap().1.duration_since(began));
     }
     println!("F5 one machine: {} (sketch: 1.1, 3.0; goal 3, 20)", shown(&mut one));
-    report(controller, reporting).await;
+    report(controller, reporting, operators.root).await;
     println!("memory at the end: {} MiB", controller.memory());
 }
 
@@ -344,19 +344,28 @@ impl Operators {
 }
 
 /// Each machine sends reports as fast as they are acknowledged: one by one, and then in batches.
-async fn report(controller: &Controller, machines: Vec<Machine>) {
+async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) {
     let count = machines.len();
     let mut machines = machines;
     for batch in [1_usize, 20] {
         let (began, sent, used) = (Instant::now(), Arc::new(AtomicU64::new(0)), controller.processor());
         let work = machines.into_iter().map(|mut machine| {
-            let sent = Arc::clone(&sent);
+            let (sent, fleet) = (Arc::clone(&sent), fleet.clone());
             tokio::spawn(async move {
-                let (mut number, filler) = (batch as u64 * 1_000_000, "r".repeat(REPORT - 40));
+                let (mut number, own) = (batch as u64 * 1_000_000, keys(machine.number));
+                let report = json!({ "filler": "r".repeat(REPORT - 700) });
                 while began.elapsed() < REPORTING {
                     let reports = (0..batch).map(|_| {
                         number += 1;
-                        json!({ "number": number, "filler": filler })
+                        let report = MachineReport {
+                            fleet: fleet.clone(),
+                            machine: name(machine.number),
+                            number,
+                            ended: jiff::Timestamp::from_second(1_700_000_000).unwrap(),
+                            release: None,
+                            report: report.clone(),
+                        };
+                        SentReport { number, signed: own.sign(report).to_text() }
                     });
                     let body = serde_json::to_vec(&reports.collect::<Vec<_>>()).unwrap();
                     let answer = machine.ask("POST", "/v1/reports", "", &body).await;

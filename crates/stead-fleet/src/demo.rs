@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use stead_system::Cancel;
 use stead_system::folder::Folder;
 use stead_system::process::{Environment, Executable};
 
@@ -41,6 +42,7 @@ struct Demo<'o> {
     url: String,
     running: Vec<Child>,
     out: &'o mut dyn Write,
+    end: &'o Cancel,
 }
 
 impl Drop for Demo<'_> {
@@ -53,8 +55,8 @@ impl Drop for Demo<'_> {
     }
 }
 
-/// Shows what a controller and machines do for each other, in a folder that is not there yet. `end` waits until somebody has seen enough.
-pub(crate) fn demo(folder: &Path, out: &mut dyn Write, end: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+/// Shows what a controller and machines do for each other, in a folder that is not there yet, until somebody ends it.
+pub(crate) fn demo(folder: &Path, out: &mut dyn Write, end: &Cancel, once: bool) -> Outcome<()> {
     let fleet = std::env::current_exe()?;
     let beside = fleet.parent().unwrap_or(Path::new("/"));
     let stead = Executable::find("stead", beside, &Environment::of_this_process(&[]));
@@ -63,7 +65,7 @@ pub(crate) fn demo(folder: &Path, out: &mut dyn Write, end: impl FnOnce() -> Out
     fs::create_dir(folder).map_err(|error| format!("cannot create '{}': {error}", folder.display()))?;
     // Keys and tokens are in it.
     let folder = Folder::create(folder)?.path().to_owned();
-    let mut demo = Demo { folder, stead, fleet, url: String::new(), running: Vec::new(), out };
+    let mut demo = Demo { folder, stead, fleet, url: String::new(), running: Vec::new(), out, end };
     let root = demo.begin()?;
     demo.join(&root)?;
     demo.publish()?;
@@ -74,7 +76,10 @@ pub(crate) fn demo(folder: &Path, out: &mut dyn Write, end: impl FnOnce() -> Out
     for (name, value) in demo.asking() {
         demo.say(&format!("export {name}={value}"))?;
     }
-    end()
+    while !once && !end.is_cancelled() {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 impl Demo<'_> {
@@ -101,7 +106,7 @@ impl Demo<'_> {
         let fleet = self.fleet.clone();
         self.start("controller", &fleet, &["run", "--folder", "controller", "--listen", "127.0.0.1:0"])?;
         let log = self.folder.join("controller.log");
-        let port = wait("the controller", || {
+        let port = self.wait("the controller", || {
             let said = fs::read_to_string(&log).ok()?;
             let (address, _) = said.split_once("listening on ")?.1.split_once(',')?;
             Some(address.rsplit_once(':')?.1.to_owned())
@@ -119,7 +124,7 @@ impl Demo<'_> {
             let state = format!("{machine}/state");
             fs::create_dir(self.folder.join(machine))?;
             self.start(machine, &stead, &["agent", "run", "--state", &state])?;
-            wait("an agent", || {
+            self.wait("an agent", || {
                 self.command(&stead, &["agent", "history", "--state", &state])
                     .output()
                     .ok()
@@ -225,7 +230,7 @@ impl Demo<'_> {
     /// Lists the machines, once the controller heard from each that all is as it was released.
     fn list(&mut self) -> Outcome<()> {
         self.say("\nThe controller has heard of it all.")?;
-        wait("a machine", || {
+        self.wait("a machine", || {
             let others = self.command(&self.fleet, &["machines", "state!=converged", "-o", "json"]).output().ok()?;
             let others: Value = serde_json::from_slice(&others.stdout).ok()?;
             others["machines"].as_array()?.is_empty().then_some(())
@@ -236,7 +241,7 @@ impl Demo<'_> {
 
     fn until_page(&self, machine: &str, text: &str) -> Outcome<()> {
         let page = self.folder.join(machine).join("page");
-        wait(&format!("{machine}/page"), || fs::read_to_string(&page).ok().filter(|found| found == text)).map(drop)
+        self.wait(&format!("{machine}/page"), || fs::read_to_string(&page).ok().filter(|found| found == text)).map(drop)
     }
 
     /// The environment of commands that ask the controller.
@@ -298,20 +303,26 @@ impl Demo<'_> {
     }
 
     fn say(&mut self, text: &str) -> Outcome<()> {
+        if self.end.is_cancelled() {
+            return Err("it was ended".into());
+        }
         Ok(writeln!(self.out, "{text}")?)
     }
-}
 
-/// Waits until something is found.
-fn wait<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> Outcome<T> {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return Ok(found);
+    /// Waits until something is found.
+    fn wait<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> Outcome<T> {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = found() {
+                return Ok(found);
+            }
+            if self.end.is_cancelled() {
+                return Err("it was ended".into());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!("{what} takes longer than {} s", PATIENCE.as_secs()).into());
+            }
+            std::thread::sleep(PAUSE);
         }
-        if began.elapsed() > PATIENCE {
-            return Err(format!("{what} takes longer than {} s", PATIENCE.as_secs()).into());
-        }
-        std::thread::sleep(PAUSE);
     }
 }

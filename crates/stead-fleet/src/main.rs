@@ -18,6 +18,7 @@ use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::{new_token, tls};
 use stead_hosts::MachineName;
 use stead_release::Digest;
+use stead_system::Cancel;
 use stead_system::folder::Folder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -30,6 +31,8 @@ const THREADS: usize = 2;
 /// The file of the store, and the one that is locked while a controller has it.
 const STORE: &str = "fleet.db";
 const LOCK: &str = "fleet.lock";
+/// The file that says how often a controller began on the store of the folder.
+const BEGUN: &str = "fleet.begun";
 /// The exit code for a command line that cannot be used, as that of 'stead'.
 const UNUSABLE: u8 = 3;
 /// How long is waited for a controller that ends.
@@ -160,7 +163,9 @@ fn main() -> ExitCode {
         Command::Rotate { kept } => rotate(&kept),
         Command::Operator(operator) => make(&operator),
         Command::Demo(shown) => {
-            demo::demo(&shown.folder, &mut std::io::stdout(), || if shown.once { Ok(()) } else { until_ended() })
+            let end = Cancel::default();
+            stead_system::interrupt::catch(&end, i32::from(UNUSABLE));
+            demo::demo(&shown.folder, &mut std::io::stdout(), &end, shown.once)
         }
         Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),
     };
@@ -195,6 +200,11 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
     let lock = if is_alone { folder.lock(LOCK, ENDING)? } else { None };
     if is_alone && lock.is_none() {
         return Err(format!("another controller has '{place}': several share a PostgreSQL, with '--store'").into());
+    }
+    if is_alone {
+        let known = folder.read(BEGUN)?.and_then(|known| String::from_utf8(known).ok()?.trim().parse().ok());
+        let begun = place.open()?.begins(known.unwrap_or_default())?;
+        folder.replace(BEGUN, begun.to_string().as_bytes())?;
     }
     stead_system::process::allow_most_descriptors()?;
     let files = match (run.certificate, run.key) {
@@ -269,18 +279,6 @@ fn log(format: LogFormat) {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
-}
-
-fn until_ended() -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok(())
-    })
 }
 
 fn make(operator: &OperatorArguments) -> Result<(), Box<dyn Error>> {

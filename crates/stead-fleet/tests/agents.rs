@@ -294,6 +294,32 @@ fn files_that_a_proxy_answers_itself_are_not_there_yet_and_not_gone() {
     shop.until_page("one");
 }
 
+/// The channels are those of the roster: one that it does not name is said on both sides.
+#[test]
+fn a_machine_says_that_the_roster_does_not_name_its_channel() {
+    let mut shop = Shop::new();
+    let site = shop.site();
+    let web = Running::start(shop.folder.path(), "web1");
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    let (certificate, token) = (shop.certificate(), shop.token(&site));
+    web.join(&shop.operators, &site.url, Some(&certificate), Some(&token));
+    let roster = shop.operators.roster(&[(&web.name, &web.key(), "web")]);
+    assert_eq!(Operators::publish(&site, &shop.ann, "roster", &roster).status, 200);
+    shop.publish(&site, "one");
+    let refused = web.until_source(|source| source.failure.is_some());
+    assert_eq!(refused.code.as_deref(), Some("E1442"));
+    let shown = || site.operator(&shop.ann, "GET", "/v1/machines/web1", b"").json();
+    let said = until(|| Some(shown()).filter(|shown| shown["said"]["refuses"] == "E1442"));
+    assert_eq!((&said["state"], &said["desired"]), (&json!("pending"), &json!(["web", 1])));
+    let channel = || site.operator(&shop.ann, "GET", "/v1/status", b"").json()["channels"][0].clone();
+    assert_eq!(channel()["inRoster"], false, "{}", channel());
+    let roster = shop.operators.roster_at_the_newest(&[(&web.name, &web.key(), "web")]);
+    assert_eq!(Operators::publish(&site, &shop.ann, "roster", &roster).status, 200);
+    shop.until_page("one");
+    web.until_source(|source| source.failure.is_none());
+    assert_eq!(channel()["inRoster"], true);
+}
+
 /// A machine is as its own status says: one that refuses what it should have has failed, whatever its last job found.
 #[test]
 fn a_machine_that_refuses_a_release_is_not_shown_as_well() {

@@ -184,7 +184,7 @@ fn a_request_holds_once_and_for_nothing_else() {
     let (mut web, mut other) = (Simulated::new("web1", 1), Simulated::new("web2", 2));
     let secret = token(&site, &ann, 2);
     assert_eq!((web.enrol(&site, Some(&secret)).status, other.enrol(&site, Some(&secret)).status), (200, 200));
-    let body = serde_json::to_vec(&json!([{ "number": 1 }])).unwrap();
+    let body = web.reports(1..2, &json!({}));
     for turn in 0..2 {
         // By its key first, and then by its session.
         let signed = web.headers("POST", "/v1/reports", "{}", &body);
@@ -231,8 +231,8 @@ fn a_request_holds_once_and_for_nothing_else() {
     let large = vec![b' '; (1 << 20) + 1];
     other.session = None;
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &large).status, 413);
-    let many: Vec<_> = (0..257).map(|number| json!({ "number": number })).collect();
-    assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &serde_json::to_vec(&many).unwrap()).status, 400);
+    let many = other.reports(0..257, &json!({}));
+    assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &many).status, 400);
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", b"{").status, 400);
 }
 
@@ -436,8 +436,7 @@ fn a_kill_loses_and_doubles_no_report_that_was_acknowledged() {
             });
             loop {
                 let numbers = sent + 1..sent + 6;
-                let reports: Vec<_> = numbers.clone().map(|number| json!({ "number": number })).collect();
-                let body = serde_json::to_vec(&reports).unwrap();
+                let body = web.reports(numbers.clone(), &json!({}));
                 let headers = web.headers("POST", "/v1/reports", "", &body);
                 match ask("POST", "/v1/reports", &headers, &body) {
                     Ok(answer) if answer.status == 200 => {

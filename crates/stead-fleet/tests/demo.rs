@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use stead_testkit::skip;
+use stead_testkit::{skip, until};
 
 #[test]
 fn the_demo_shows_a_release_a_repair_and_a_refusal_and_leaves_nothing_running() {
@@ -28,12 +28,26 @@ fn the_demo_shows_a_release_a_repair_and_a_refusal_and_leaves_nothing_running() 
     has("all three have it after ");
     has("m2/page is 'hello' again after ");
     has("it has 1 of 2 signatures");
-    let works_there = |process: &fs::DirEntry| {
-        fs::read_link(process.path().join("cwd")).is_ok_and(|folder_of_it| folder_of_it.starts_with(&folder))
-    };
-    assert_eq!(fs::read_dir("/proc").unwrap().flatten().filter(works_there).count(), 0);
+    assert_eq!(works_in(&folder), 0);
     // What is there is not touched.
     let again = run();
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("cannot create"));
+    // Ended while it goes on, it takes with it what it began.
+    let ended = place.path().join("ended");
+    let mut demo = Command::new(program).args(["demo", "--folder"]).arg(&ended).stdout(Stdio::null()).spawn().unwrap();
+    until(|| ended.join("m1/state").exists().then_some(()));
+    assert!(works_in(&ended) >= 2, "a controller and an agent");
+    let id = rustix::process::Pid::from_child(&demo);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    demo.wait().unwrap();
+    assert_eq!(works_in(&ended), 0);
+}
+
+/// How many processes have a folder, or one below it, as theirs.
+fn works_in(folder: &Path) -> usize {
+    let is_there = |process: &fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|folder_of_it| folder_of_it.starts_with(folder))
+    };
+    fs::read_dir("/proc").expect("the system shows its processes").flatten().filter(is_there).count()
 }

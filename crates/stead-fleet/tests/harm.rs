@@ -125,7 +125,7 @@ impl World {
             done.statements.push(kind);
         }
         for number in 1..=3 {
-            let body = json!([{ "number": number }]).to_string().into_bytes();
+            let body = machine.reports(number..number + 1, &json!({}));
             good(program.machine(&machine, "/v1/reports", &body)?);
             done.reports = number;
         }
@@ -285,7 +285,7 @@ fn full(world: &World, disk: &Path) -> (usize, usize) {
     machine.number.store(1000, std::sync::atomic::Ordering::SeqCst);
     let (mut acknowledged, mut refused) = (vec![1, 2, 3], 0);
     let report = |number: u64| {
-        let body = json!([{ "number": number, "filling": "x".repeat(20_000) }]).to_string().into_bytes();
+        let body = machine.reports(number..number + 1, &json!({ "filling": "x".repeat(20_000) }));
         program.machine(&machine, "/v1/reports", &body).unwrap()
     };
     for number in 4..60 {

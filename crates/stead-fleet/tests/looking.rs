@@ -10,13 +10,15 @@ mod keys;
 #[path = "support/site.rs"]
 mod site;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use site::{Operators, Simulated, Site, bundle, operator};
 use stead_fleet::store::StorePlace;
-use stead_protocol::TokenRequest;
+use stead_protocol::{SentReport, StandingRequest, TokenRequest};
+use stead_release::{Digest, MachineReport};
 use stead_testkit::until;
 
 fn file(folder: &tempfile::TempDir) -> StorePlace {
@@ -51,8 +53,8 @@ fn says(site: &Site, machine: &mut Simulated, said: &Value) {
 }
 
 fn reports(site: &Site, machine: &mut Simulated, number: u64, report: &Value) -> Value {
-    let body = json!([{ "number": number, "report": report }]).to_string();
-    machine.ask(site, "POST", "/v1/reports", "", body.as_bytes()).json()
+    let body = machine.reports(number..number + 1, report);
+    machine.ask(site, "POST", "/v1/reports", "", &body).json()
 }
 
 /// Waits until a machine is in a state.
@@ -107,6 +109,96 @@ fn failures_of_one_cause_are_one_and_drift_is_shown_by_machine() {
         reports(&site, &mut machines[1], 2, &json!({ "totals": { "changed": 1 }, "instances": [] }));
         becomes(&site, &ann, "a2", "unknown");
         assert_eq!(asked(&site, &ann, "/v1/failures?where=name!=a1")["items"][0]["machines"], 1);
+    }
+}
+
+/// What a machine says that it did is signed by its own key: whoever has its session, as a proxy that ends TLS, adds nothing to it.
+#[test]
+fn a_report_that_its_machine_did_not_sign_is_refused_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let (mut web, other) = (Simulated::new("web1", 1), Simulated::new("web2", 2));
+    let secret = token(&site, &ann, 1);
+    assert_eq!(web.enrol(&site, Some(&secret)).status, 200);
+    let signer = Simulated::new("web1", 1);
+    let root = &Operators::new().root;
+    assert_eq!(Operators::publish(&site, &ann, "root", &root.to_text()).status, 200);
+    let sent = |number: u64, report: MachineReport| {
+        serde_json::to_value(SentReport { number, signed: signer.key.signed(report).to_text() }).unwrap()
+    };
+    let report = |of: &Simulated, number: u64| of.sent(number, &json!({})).parse().unwrap().statement().clone();
+    let own = serde_json::to_value(signer.sent(5, &json!({}))).unwrap();
+    let fleet = MachineReport { fleet: Digest::of(b"another"), ..report(&signer, 1) };
+    let altered = own["signed"].as_str().unwrap().replace("report {}", r#"report {"a":1}"#);
+    let cases = [
+        (json!({ "number": 1 }), "missing field `signed`"),
+        (json!({ "number": 1, "signed": "" }), "error[E1401]: report 1: it is not a report"),
+        (json!({ "number": 5, "signed": altered }), "error[E1403]: report 5: the signature of "),
+        (
+            serde_json::to_value(other.sent(1, &json!({}))).unwrap(),
+            "error[E1432]: report 1: it belongs to the machine web2",
+        ),
+        (sent(1, report(&other, 1)), "error[E1432]: report 1: it belongs to the machine web2"),
+        (sent(1, fleet), "error[E1409]: report 1: it belongs to the fleet "),
+        (sent(7, report(&signer, 1)), "report 7 is signed as 1"),
+    ];
+    let shown = || site.operator(&ann, "GET", "/v1/machines/web1", b"").json();
+    assert_eq!(shown().get("refused"), None);
+    for (report, why) in cases {
+        // What comes with it is not kept either: its machine sends it again.
+        let answer = web.ask(&site, "POST", "/v1/reports", "", json!([own, report]).to_string().as_bytes());
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status == 400 && text.starts_with(why), "{report}: {text}");
+        assert_eq!(shown()["refused"][1].as_str(), Some(text.trim()));
+    }
+    let reports = site.operator(&ann, "GET", "/v1/machines/web1/reports", b"").json();
+    assert_eq!(reports["items"], json!([]));
+    assert_eq!(web.report(&site, 5..6).json(), json!({ "new": 1, "forked": [] }));
+}
+
+/// A machine that waits and comes back with a token is admitted at once; what it asks for stays a request beside the labels of the token.
+#[test]
+fn a_machine_that_waits_is_admitted_by_a_token_and_is_expected_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = "a_machine_that_waits_is_admitted_by_a_token_and_is_expected_from_then_on";
+    for place in std::iter::once(file(&folder)).chain(cluster::database(test)) {
+        let ann = operator(&place, "ann", "operator");
+        let site = Site::start(folder.path(), &place);
+        let labels = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
+        let wanted = TokenRequest { uses: 1, seconds: 600, labels };
+        let secret = site.tell(&ann, "/v1/tokens", &wanted).json()["token"].as_str().unwrap().to_owned();
+        let mut web = Simulated::new("web1", 1);
+        let mut join = |token: Option<&str>| {
+            let asked = json!({ "role": "db", "rack": "7" });
+            let body = json!({ "key": web.key.public.to_string(), "token": token, "labels": asked }).to_string();
+            web.ask(&site, "POST", "/v1/enrol", "", body.as_bytes())
+        };
+        let shown = || site.operator(&ann, "GET", "/v1/machines/web1", b"").json();
+        assert_eq!(join(None).json(), json!({ "standing": "waiting" }));
+        assert_eq!(join(Some("another")).status, 403);
+        assert_eq!(
+            (shown()["state"].clone(), shown()["asked"].clone()),
+            (json!("waiting"), json!({ "role": "db", "rack": "7" }))
+        );
+        assert_eq!(join(Some(&secret)).json(), json!({ "standing": "admitted" }));
+        assert_eq!(shown()["asked"], json!({ "role": "web", "rack": "7" }));
+        // The token was used up by it, and it needs none any more.
+        assert_eq!(join(Some(&secret)).json(), json!({ "standing": "admitted" }));
+        assert_eq!(web.desired(&site, 0, None, 0).status, 304);
+        // It is expected to ask from then on, however long it waited.
+        assert_eq!(Simulated::new("web2", 2).enrol(&site, None).json(), json!({ "standing": "waiting" }));
+        let mut store = place.open().unwrap();
+        let mut joined = || store.changes(0).unwrap().machines.iter().map(|machine| machine.joined).max().unwrap();
+        let before = joined();
+        until(|| (place.open().unwrap().now().unwrap() > before).then_some(()));
+        let admit = StandingRequest { standing: "admitted".to_owned() };
+        assert_eq!(site.tell(&ann, "/v1/machines/web2/standing", &admit).status, 200);
+        let admitted = joined();
+        assert!(admitted > before);
+        assert_eq!(site.tell(&ann, "/v1/machines/web2/standing", &admit).status, 200);
+        assert_eq!(joined(), admitted, "it was");
     }
 }
 
@@ -293,7 +385,7 @@ fn commands_print_lists_for_users_and_for_programs() {
     assert_eq!(data(&["show", "m1"])["machine"]["report"], 1);
     assert_eq!(data(&["failures"])["failures"][0]["names"], json!(["m1"]));
     assert_eq!(data(&["status"])["status"]["machines"]["failed"], 1);
-    assert_eq!(data(&["reports", "m1"])["reports"][0]["report"]["report"]["totals"]["failed"], 1);
+    assert_eq!(data(&["reports", "m1"])["reports"][0]["report"]["number"], 1);
     assert_eq!(data(&["drift"])["drift"], json!([]));
     assert!(run(&["failures"]).contains("no room in …"), "{}", run(&["failures"]));
     assert!(run(&["reports", "m1", "-n", "1"]).contains("1 failed"));

@@ -9,12 +9,14 @@ mod cluster;
 #[path = "store/script.rs"]
 mod script;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::process::Signal;
 use stead_fleet::store::{
     FleetStore, MachineId, OperatorAct, StorePlace, StoreWrite, UnitOutcome, WriteRefusal, Writer, Written,
 };
@@ -310,12 +312,27 @@ fn a_copy_begins_another_epoch() {
     drop(joined(&mut store, "m", None).unwrap());
     drop(store);
     let epoch = |place: StorePlace| place.open().unwrap().changes(0).unwrap().epoch;
-    assert_eq!(epoch(at("fleet.db")), 1);
+    let first = epoch(at("fleet.db"));
     std::fs::copy(folder.path().join("fleet.db"), folder.path().join("copy.db")).unwrap();
-    assert_eq!([epoch(at("copy.db")), epoch(at("copy.db")), epoch(at("fleet.db"))], [2, 2, 1]);
+    let copy = epoch(at("copy.db"));
+    assert_eq!((epoch(at("copy.db")), epoch(at("fleet.db"))), (copy, first));
     std::fs::rename(folder.path().join("fleet.db"), folder.path().join("moved.db")).unwrap();
-    assert_eq!(epoch(at("moved.db")), 1);
+    assert_eq!(epoch(at("moved.db")), first);
     assert_eq!(at("copy.db").open().unwrap().changes(0).unwrap().machines.len(), 1);
+    // A copy that is written into the file itself, and once more, and one of a store of which a folder knows more.
+    let (backup, into) = (folder.path().join("backup.db"), folder.path().join("moved.db"));
+    at("moved.db").open().unwrap().copy_into(&backup).unwrap();
+    let restored = || {
+        std::fs::write(&into, std::fs::read(&backup).unwrap()).unwrap();
+        epoch(at("moved.db"))
+    };
+    let epochs = [first, copy, restored(), restored(), epoch(at("new.db"))];
+    assert_eq!(epochs.iter().collect::<BTreeSet<_>>().len(), epochs.len(), "{epochs:?}");
+    let mut store = at("new.db").open().unwrap();
+    assert_eq!([0, 1, 2].map(|known| store.begins(known).unwrap()), [1, 2, 3]);
+    assert_eq!(epoch(at("new.db")), epochs[4]);
+    assert_eq!(store.begins(5).unwrap(), 6);
+    assert_ne!(epoch(at("new.db")), epochs[4], "two beginnings are not in it");
 }
 
 #[test]
@@ -350,13 +367,35 @@ fn a_server_that_may_lose_what_it_acknowledged_is_refused() {
 }
 
 #[test]
-fn a_standby_that_is_promoted_begins_another_epoch() {
-    let Some((primary, promoted)) = cluster::failover("a_standby_that_is_promoted_begins_another_epoch", |place| {
-        drop(joined(&mut place.open().unwrap(), "m", None).unwrap());
+fn a_standby_that_is_promoted_begins_another_epoch_and_has_each_act() {
+    let test = "a_standby_that_is_promoted_begins_another_epoch_and_has_each_act";
+    let act = |parent: &Digest, body: &str| OperatorAct { parent: parent.clone(), body: body.to_owned() };
+    let first = act(&OperatorAct::nothing(), "first");
+    let second = act(&first.digest(), "second");
+    let Some((primary, promoted)) = cluster::failover(test, |place, signal| {
+        let mut store = place.open().unwrap();
+        drop(joined(&mut store, "m", None).unwrap());
+        let machine = store.changes(0).unwrap().machines[0].id;
+        let acted = |store: &mut FleetStore, act: &OperatorAct| {
+            store
+                .commit(&[vec![StoreWrite::Act(act.clone())]])
+                .map(|(outcomes, _)| outcomes)
+                .map_err(|why| why.to_string())
+        };
+        signal(Signal::STOP);
+        assert!(acted(&mut store, &first).unwrap_err().contains("a standby does not have it yet"));
+        // Machines send again what a standby lacks: nobody waits for it.
+        let reports = StoreWrite::Reports { machine, reports: vec![(1, Bytes::from_static(b"{}"))] };
+        assert_eq!(store.commit(&[vec![reports]]).unwrap().0, [Ok(vec![Written::Reports { new: 1, forked: vec![] }])]);
+        signal(Signal::CONT);
+        assert_eq!(acted(&mut store, &first), Ok(vec![Ok(vec![Written::Act(1)])]), "it was there");
+        assert_eq!(acted(&mut store, &second), Ok(vec![Ok(vec![Written::Act(2)])]));
     }) else {
         return;
     };
+    let digests = |place: &StorePlace| place.open().unwrap().acts(0, 9).unwrap().into_iter().map(|act| act.digest);
+    assert_eq!(digests(&promoted).collect::<Vec<_>>(), [first.digest(), second.digest()]);
     let changes = |place: &StorePlace| place.open().unwrap().changes(0).unwrap();
-    assert_eq!((changes(&primary).epoch, changes(&promoted).epoch), (1, 2));
+    assert_ne!(changes(&primary).epoch, changes(&promoted).epoch);
     assert_eq!(changes(&promoted).machines, changes(&primary).machines);
 }

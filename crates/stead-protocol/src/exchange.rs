@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stead_release::{MachineReport, Name, Signed};
+use stead_release::{BadForm, MachineReport, Name, Signed};
 
 use crate::{EPOCH, HOLD, SESSION};
 
@@ -69,13 +69,13 @@ pub struct SentReport {
 
 impl SentReport {
     /// The report, of which the signature is not checked.
-    pub fn read(&self) -> Option<Signed<MachineReport>> {
-        Signed::parse(self.signed.as_bytes()).ok()
+    pub fn parse(&self) -> Result<Signed<MachineReport>, BadForm> {
+        Signed::parse(self.signed.as_bytes())
     }
 
     /// The report of a run or a job in what a machine sent: in what it signed or as the member `report`, or that alone.
     pub fn within(sent: &Value) -> Value {
-        let signed = Self::deserialize(sent).ok().and_then(|sent| sent.read());
+        let signed = Self::deserialize(sent).ok().and_then(|sent| sent.parse().ok());
         let sent = signed.map_or_else(|| sent.clone(), |signed| signed.statement().report.clone());
         sent.get("report").filter(|report| report.is_object()).cloned().unwrap_or(sent)
     }

@@ -20,6 +20,7 @@
 mod exchange;
 mod machine;
 mod message;
+mod outgoing;
 mod pace;
 mod route;
 mod session;
@@ -27,10 +28,11 @@ mod shown;
 
 pub use exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport, hold_header};
 pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, MachineMemory, Membership, Now};
+pub use outgoing::LeftOut;
 
 pub use message::{
-    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportHead,
-    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportsAnswer,
+    StandingRequest, TokenAnswer, TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};

@@ -9,10 +9,11 @@ use stead_hosts::MachineName;
 use stead_release::{Digest, MachineKeys, MachineRequest};
 
 use crate::exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport};
+use crate::outgoing::{Batch, Consequence, LeftOut, NotTaken, Outgoing};
 use crate::pace::{Pace, Random};
 use crate::{
-    DesiredAnswer, EnrolAnswer, EnrolRequest, HEARTBEAT, LONGEST_BODY, LONGEST_WAIT, MOST_REPORTS, Proof, REQUEST,
-    ReportsAnswer, SIGNATURE, SessionSecret,
+    DesiredAnswer, EnrolAnswer, EnrolRequest, HEARTBEAT, LONGEST_BODY, LONGEST_WAIT, Proof, REQUEST, ReportsAnswer,
+    SIGNATURE, SessionSecret,
 };
 
 /// So many numbers of requests are put aside at once: the disk is written once for all of them.
@@ -46,6 +47,8 @@ pub struct MachineMemory {
     pub acknowledged: u64,
     /// True once the machine was admitted.
     pub joined: bool,
+    /// The reports that this history of the store does not get.
+    pub left_out: Option<LeftOut>,
 }
 
 /// Who a machine is.
@@ -117,20 +120,11 @@ struct Look {
     pace: Pace,
 }
 
-/// A batch of reports that is under way.
-#[derive(Debug)]
-struct Batch {
-    /// The first and the last number that it is of: those between that are not worth sending are left out.
-    first: Option<u64>,
-    last: u64,
-    epoch: Option<u64>,
-}
-
 /// A machine that asks a controller.
 ///
 /// Guarantees: no two requests have one number; one request waits at a controller at a time, and reports go beside it. A report counts as
-/// acknowledged once the controller said in the same history that it has it; in another one everything that is kept is sent again. A
-/// controller that is away is asked at random times that are farther and farther apart, and never before the time that it named.
+/// acknowledged once the controller said in the same history that it has it; in another one everything that is kept is sent again. One
+/// that is never taken is left out once others were taken in its place, three times. A controller that is away is asked at random times that are farther and farther apart, and never before the time that it named.
 pub struct Machine {
     identity: MachineIdentity,
     memory: MachineMemory,
@@ -148,10 +142,7 @@ pub struct Machine {
     reporting: Pace,
     /// The requests for files that are under way.
     files: BTreeSet<u64>,
-    batch: Option<Batch>,
-    reads: bool,
-    /// How many reports a batch has at most: fewer while one of them is refused.
-    most: usize,
+    outgoing: Outgoing,
     look: Look,
     random: Random,
 }
@@ -176,9 +167,7 @@ impl Machine {
             asking: Pace { due, ..Pace::default() },
             reporting: Pace { due, ..Pace::default() },
             files: BTreeSet::new(),
-            batch: None,
-            reads: false,
-            most: MOST_REPORTS,
+            outgoing: Outgoing::default(),
             look: Look::default(),
             random,
         }
@@ -191,7 +180,7 @@ impl Machine {
             MachineEvent::Time => {}
             MachineEvent::Is(condition) => self.is(condition, &mut actions),
             MachineEvent::Answered(answer) => self.answered(&answer, now, &mut actions),
-            MachineEvent::Lost(number, why) => self.lost(number, why, None, now),
+            MachineEvent::Lost(number, why) => self.lost(number, why, None, now, &mut actions),
             MachineEvent::Reports(reports, last) => self.send_reports(reports, last, now, &mut actions),
             MachineEvent::Looked(is_done) => {
                 let looks = &mut self.look;
@@ -211,7 +200,7 @@ impl Machine {
     /// When [`MachineEvent::Time`] is to come, if nothing else happens before.
     pub fn next(&self) -> Option<u64> {
         let looks = (self.look.is_wanted && !self.look.is_under_way).then_some(self.look.pace.due);
-        let reports = if self.has_news() && !self.reads { self.reporting.next() } else { None };
+        let reports = if self.has_news() && !self.outgoing.reads { self.reporting.next() } else { None };
         self.asking.next().into_iter().chain(reports).chain(looks).min()
     }
 
@@ -273,18 +262,14 @@ impl Machine {
             self.asking.send(call.number, now.passed);
             actions.push(MachineAction::Send(call));
         }
-        if self.has_news() && !self.reads && self.reporting.is_due(now.passed) {
+        if self.has_news() && !self.outgoing.reads && self.reporting.is_due(now.passed) {
             if self.condition.report > self.memory.acknowledged {
-                self.reads = true;
-                actions.push(MachineAction::ReadReports(self.memory.acknowledged, self.most));
+                self.outgoing.reads = true;
+                let (behind, most) = self.outgoing.wanted(self.memory.acknowledged);
+                actions.push(MachineAction::ReadReports(behind, most));
             } else {
                 // What it says of itself changed: that goes beside the request that waits.
-                self.send_batch(
-                    Batch { first: None, last: self.memory.acknowledged, epoch: None },
-                    b"[]",
-                    now,
-                    actions,
-                );
+                self.send_batch(None, b"[]", now, actions);
             }
         }
         let looks = &mut self.look;
@@ -349,19 +334,23 @@ impl Machine {
     }
 
     fn send_reports(&mut self, mut reports: Vec<SentReport>, last: u64, now: Now, actions: &mut Vec<MachineAction>) {
-        if !std::mem::take(&mut self.reads) || !self.is_admitted() {
+        if !std::mem::take(&mut self.outgoing.reads) || !self.is_admitted() {
             return;
         }
         self.condition.report = self.condition.report.max(last);
         let is_short = |report: &SentReport| as_json(report).len() + BRACKETS <= LONGEST_BODY;
         let too_long: Vec<u64> =
             reports.iter().filter(|report| !is_short(report)).map(|report| report.number).collect();
-        actions.extend(too_long.iter().map(|number| MachineAction::LeftOut(*number, "it is too long".to_owned())));
+        if !self.outgoing.tries_others() {
+            for number in &too_long {
+                self.leave_out(*number, "it is too long".to_owned(), actions);
+            }
+        }
         reports.retain(|report| !too_long.contains(&report.number));
         let (mut body, mut end, first) = (Vec::from(*b"["), last, reports.first().map(|report| report.number));
         for (at, report) in reports.iter().enumerate() {
             let text = as_json(report);
-            if at == self.most || body.len() + text.len() + BRACKETS > LONGEST_BODY {
+            if at == self.outgoing.most || body.len() + text.len() + BRACKETS > LONGEST_BODY {
                 // Those up to the one that has no room any more.
                 end = report.number - 1;
                 break;
@@ -373,7 +362,10 @@ impl Machine {
         }
         body.push(b']');
         match first {
-            Some(_) => self.send_batch(Batch { first, last: end, epoch: self.memory.epoch }, &body, now, actions),
+            Some(first) => {
+                self.send_batch(Some(Batch { first, last: end, epoch: self.memory.epoch }), &body, now, actions);
+            }
+            None if !self.outgoing.passes(last) => {}
             // They cannot be read.
             None if last <= self.memory.acknowledged => self.reporting.failed(now.passed, None, &mut self.random),
             // Nothing of it is worth sending.
@@ -381,10 +373,10 @@ impl Machine {
         }
     }
 
-    fn send_batch(&mut self, batch: Batch, body: &[u8], now: Now, actions: &mut Vec<MachineAction>) {
+    fn send_batch(&mut self, batch: Option<Batch>, body: &[u8], now: Now, actions: &mut Vec<MachineAction>) {
         let call = self.call(now, "POST", "/v1/reports".to_owned(), body.to_vec(), actions);
         self.reporting.send(call.number, now.passed);
-        self.batch = Some(batch);
+        self.outgoing.batch = batch;
         actions.push(MachineAction::Send(call));
     }
 
@@ -395,17 +387,24 @@ impl Machine {
         }
     }
 
+    fn leave_out(&mut self, number: u64, why: String, actions: &mut Vec<MachineAction>) {
+        self.memory.left_out.get_or_insert_default().add(number, &why);
+        actions.push(MachineAction::LeftOut(number, why));
+    }
+
     /// No answer came that helps; a time that was named all the same counts.
-    fn lost(&mut self, number: u64, why: String, retry_after: Option<u64>, now: Now) {
+    fn lost(&mut self, number: u64, why: String, retry_after: Option<u64>, now: Now, actions: &mut Vec<MachineAction>) {
         self.files.remove(&number);
         if self.asking.end(number).is_some() {
             self.unreached = Some(why);
             self.asking.failed(now.passed, retry_after, &mut self.random);
         } else if self.reporting.end(number).is_some() {
-            self.batch = None;
+            self.reporting.failed(now.passed, retry_after, &mut self.random);
+            if let Some(batch) = self.outgoing.batch.take() {
+                self.not_taken(batch, NotTaken::Otherwise, why, now, actions);
+            }
             // What it said did not arrive, perhaps.
             self.said = Condition::default();
-            self.reporting.failed(now.passed, retry_after, &mut self.random);
         }
     }
 
@@ -421,13 +420,13 @@ impl Machine {
         }
         let Some(epoch) = answer.epoch else {
             let why = format!("what answers is not a controller, but says {}", answer.status);
-            return self.lost(answer.number, why, answer.retry_after, now);
+            return self.lost(answer.number, why, answer.retry_after, now, actions);
         };
         if self.memory.epoch != Some(epoch) {
             // Another history may have forgotten what the one before had.
             let is_first = self.memory.epoch.replace(epoch).is_none();
             if !is_first {
-                self.memory.acknowledged = 0;
+                (self.memory.acknowledged, self.memory.left_out) = (0, None);
             }
             actions.push(MachineAction::Keep(self.memory.clone()));
         }
@@ -509,32 +508,45 @@ impl Machine {
     }
 
     fn reported(&mut self, answer: &MachineAnswer, sent: u64, now: Now, actions: &mut Vec<MachineAction>) {
-        let Some(batch) = self.batch.take() else { return };
+        let batch = self.outgoing.batch.take();
         match (answer.status, serde_json::from_slice::<ReportsAnswer>(&answer.body)) {
             (200, Ok(_)) => {
                 self.reporting.succeeded(sent);
-                if batch.first.is_some() && batch.epoch == self.memory.epoch {
+                if let Some(batch) = batch.filter(|batch| batch.epoch == self.memory.epoch)
+                    && self.outgoing.taken()
+                {
                     self.acknowledge(batch.last, actions);
-                    self.most = MOST_REPORTS;
                 }
             }
-            // One of them is not taken: alone it is left out, so that the others arrive.
-            (400 | 413, _) if batch.first.is_some_and(|first| first < batch.last) && self.most > 1 => {
-                self.most /= 2;
-                self.reporting.due = now.passed;
-            }
-            (400 | 413, _) if let Some(first) = batch.first => {
-                actions.push(MachineAction::LeftOut(first, answer.words()));
-                self.acknowledge(batch.last, actions);
-                self.most = MOST_REPORTS;
-                self.reporting.succeeded(sent);
+            (400 | 413, _) if let Some(batch) = batch => {
+                self.reporting.failed(now.passed, answer.retry_after, &mut self.random);
+                self.not_taken(batch, NotTaken::Form, answer.words(), now, actions);
             }
             (401 | 409, _) if self.reporting.failures == 0 => {
                 (self.reporting.failures, self.reporting.due) = (1, now.passed);
             }
-            _ => {
+            (status, _) => {
                 self.said = Condition::default();
                 self.reporting.failed(now.passed, answer.retry_after, &mut self.random);
+                // The others are about the machine, or its pace.
+                if !matches!(status, 401 | 403 | 409 | 429)
+                    && let Some(batch) = batch
+                {
+                    self.not_taken(batch, NotTaken::Otherwise, answer.words(), now, actions);
+                }
+            }
+        }
+    }
+
+    /// A batch was not taken, which was counted as a failure. If one report is to blame, the others arrive all the same.
+    fn not_taken(&mut self, batch: Batch, how: NotTaken, why: String, now: Now, actions: &mut Vec<MachineAction>) {
+        match self.outgoing.not_taken(batch, self.reporting.failures, how) {
+            Consequence::Later => {}
+            Consequence::Part => (self.reporting.failures, self.reporting.due) = (0, now.passed),
+            Consequence::LeftOut(number, last) => {
+                self.leave_out(number, why, actions);
+                self.acknowledge(last, actions);
+                self.reporting.succeeded(now.passed);
             }
         }
     }

@@ -42,13 +42,6 @@ pub struct DesiredAnswer {
     pub roster: u64,
 }
 
-/// The part of a report that a controller reads.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct ReportHead {
-    /// Its number, which a machine gives once.
-    pub number: u64,
-}
-
 /// The answer to reports, which are on the disk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReportsAnswer {

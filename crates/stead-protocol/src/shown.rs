@@ -109,9 +109,12 @@ pub struct MachineShown {
     pub heard: Option<u64>,
     /// When it is silent unless it is heard, in milliseconds.
     pub deadline: u64,
-    /// The number of a report that two machines gave.
+    /// The number of the report or request that showed that two machines have its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked: Option<u64>,
+    /// The newest report that this controller refused: when, in milliseconds, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<(u64, String)>,
     /// The number of its newest report that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<u64>,
@@ -148,6 +151,9 @@ pub struct ChannelShown {
     pub machines: u64,
     /// How many say that they have it.
     pub applied: u64,
+    /// True if the roster names the channel: otherwise machines do not know it.
+    #[serde(rename = "inRoster", default)]
+    pub is_in_roster: bool,
 }
 
 /// An instance of a machine that is not in its desired state.

@@ -185,6 +185,71 @@ fn a_report_that_is_refused_keeps_no_other_from_arriving() {
     assert_eq!(machine.memory().acknowledged, 9);
 }
 
+/// What happens to reports while the time passes: which of them are never taken, and until when nothing is.
+fn reported(poison: &[u64], away_until: u64, how: impl Fn(&MachineCall) -> MachineEvent) -> (BTreeSet<u64>, Machine) {
+    let (mut machine, mut taken) = (admitted(at(0)), BTreeSet::new());
+    let (mut actions, mut now) = (machine.handle(at(0), is("converged", 20)), at(0));
+    while now.passed < 7_200_000 {
+        for action in std::mem::take(&mut actions) {
+            match action {
+                MachineAction::ReadReports(after, most) => {
+                    // Every third one is not worth sending.
+                    let range: Vec<u64> = (after + 1..=20).take(most).collect();
+                    let last = range.last().copied().unwrap_or(after);
+                    let reports = range.into_iter().filter(|number| number % 3 > 0).map(report).collect();
+                    actions.extend(machine.handle(now, MachineEvent::Reports(reports, last)));
+                }
+                MachineAction::Send(call) if call.path == "/v1/reports" => {
+                    let batch: Vec<SentReport> = serde_json::from_slice(&call.body).unwrap();
+                    let is_taken =
+                        now.passed >= away_until && batch.iter().all(|report| !poison.contains(&report.number));
+                    let event = if is_taken {
+                        taken.extend(batch.iter().map(|report| report.number));
+                        MachineEvent::Answered(answer(&call, 200, &json!({"new": 1, "forked": []})))
+                    } else {
+                        how(&call)
+                    };
+                    actions.extend(machine.handle(now, event));
+                }
+                _ => {}
+            }
+        }
+        if !actions.is_empty() {
+            continue;
+        }
+        let Some(next) = machine.next() else { break };
+        now = at(next.max(now.passed + 1));
+        actions.extend(machine.handle(now, MachineEvent::Time));
+    }
+    (taken, machine)
+}
+
+/// Whatever stands between it and the controller, and whatever that says: what is never taken holds up nothing that is behind it, and
+/// what could not be taken while nothing was is not given up.
+#[test]
+fn a_report_that_never_arrives_holds_up_no_other_and_an_outage_loses_none() {
+    let sent = || (1..=20).filter(|number| number % 3 > 0);
+    let lost = |call: &MachineCall| MachineEvent::Lost(call.number, "reset\u{7}".to_owned());
+    let fails = |call: &MachineCall| MachineEvent::Answered(answer(call, 500, &json!(null)));
+    let proxy = |call: &MachineCall| {
+        MachineEvent::Answered(MachineAnswer { epoch: None, ..answer(call, 403, &json!("not by us")) })
+    };
+    for poison in [&[][..], &[5], &[20], &[1, 2, 4, 19, 20], &[7, 8]] {
+        for away_until in [0, 1_800_000] {
+            for how in [&lost as &dyn Fn(&MachineCall) -> MachineEvent, &fails, &proxy] {
+                let (taken, machine) = reported(poison, away_until, how);
+                let wanted: BTreeSet<u64> = sent().filter(|number| !poison.contains(number)).collect();
+                assert_eq!(taken, wanted, "{poison:?} {away_until}");
+                let left_out = machine.memory().left_out.clone();
+                // One behind which there are no others may be taken later.
+                let behind = poison.iter().filter(|number| wanted.iter().any(|taken| taken > *number)).count() as u64;
+                assert_eq!(left_out.as_ref().map_or(0, |left| left.count), behind, "{poison:?} {away_until}");
+                assert!(left_out.is_none_or(|left| poison.contains(&left.number) && !left.why.contains('\u{7}')));
+            }
+        }
+    }
+}
+
 #[test]
 fn what_it_says_of_itself_goes_beside_the_request_that_waits() {
     let mut machine = admitted(at(0));

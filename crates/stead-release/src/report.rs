@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use stead_hosts::MachineName;
 
+use crate::key::PublicKey;
 use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
 use crate::signed::{LONGEST_STATEMENT, Lines, Signable, Signed, StatementLines};
@@ -43,13 +44,24 @@ impl MachineReport {
     /// Reads a report of a machine of a fleet, signed by the key that the roster has for that name.
     pub fn read(bytes: &[u8], fleet: &Digest, roster: &Roster) -> Result<Signed<Self>, ReleaseRefusal> {
         let signed = Signed::<Self>::parse(bytes)?;
-        let Self { fleet: stated, machine: name, .. } = signed.statement();
+        let name = &signed.statement().machine;
+        let machine = roster.machines.get(name).ok_or_else(|| ReleaseRefusal::NotInRoster(name.to_string()))?;
+        signed.is_report_of(fleet, name, &machine.key)?;
+        Ok(signed)
+    }
+}
+
+impl Signed<MachineReport> {
+    /// Checks that it is of a machine of a fleet, by its name and its key.
+    pub fn is_report_of(&self, fleet: &Digest, name: &MachineName, key: &PublicKey) -> Result<(), ReleaseRefusal> {
+        let MachineReport { fleet: stated, machine, .. } = self.statement();
         if stated != fleet {
             return Err(ReleaseRefusal::Fleet(stated.clone()));
         }
-        let machine = roster.machines.get(name).ok_or_else(|| ReleaseRefusal::NotInRoster(name.to_string()))?;
-        signed.is_by(&machine.key)?;
-        Ok(signed)
+        if machine != name {
+            return Err(ReleaseRefusal::OtherMachine(machine.to_string()));
+        }
+        self.is_by(key)
     }
 }
 

@@ -190,7 +190,8 @@ impl Controller {
         let held_because = shared.machine.hold().map(|(_, why)| why.clone());
         let offline = shared.away.zip(shared.machine.unreached());
         let offline = offline.map(|(since, reason)| Offline { since, reason: reason.to_owned() });
-        (ControllerStatus { standing, held_until, held_because }, offline, failure)
+        let left_out = shared.machine.memory().left_out.clone().map(Into::into);
+        (ControllerStatus { standing, held_until, held_because, left_out }, offline, failure)
     }
 
     /// Says how a look at the releases ended. One that the controller had not asked for is left out.

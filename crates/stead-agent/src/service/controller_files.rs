@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_protocol::{DesiredAnswer, EPOCH, MachineAnswer, source_path};
-use stead_release::{Release, Signed, SourceFile};
+use stead_release::{Name, Release, Signed, SourceFile};
 use stead_resources::exchange::ExchangeAnswer;
 use stead_resources::transfer::TransferStart;
 use stead_system::fs::reason;
@@ -154,6 +154,10 @@ impl Fetch for ControllerFiles {
 
     fn is_ready(&self) -> bool {
         self.controller.newest().is_some()
+    }
+
+    fn channel(&self) -> Option<Name> {
+        self.desired.as_ref()?.channel.parse().ok()
     }
 
     fn ended(&mut self, is_done: bool) {

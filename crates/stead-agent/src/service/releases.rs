@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use stead_core::bundle::{Bundle, Reach};
+use stead_core::diag::codes::release::NOT_A_CHANNEL;
 use stead_core::source::SourceId;
 use stead_core::text::Limits;
 use stead_core::value::Value;
@@ -266,6 +267,9 @@ impl Agent {
         };
         let decision = follower.decide(memory, |file| fetch.file(file));
         *fleet = decision.fleet;
+        let is_unknown = |channel: &Name| !decision.memory.channels.contains_key(channel);
+        // Of a roster that could not be read, the obstacle says why.
+        let unknown = fetch.channel().filter(|channel| decision.memory.roster.is_some() && is_unknown(channel));
         let taken = {
             let mut inner = self.lock();
             if !inner.state.follows(followed) {
@@ -283,6 +287,13 @@ impl Agent {
         if let Some(release) = decision.release.filter(|release| taken.as_deref() != Some(release.digest().as_str())) {
             let secrets = follower.secrets(&release, |file| fetch.file(file))?;
             self.stage_release(followed, &release, secrets.as_ref(), fetch)?;
+        }
+        // A source that cannot be reached says more than the roster that is known.
+        let is_away = matches!(&decision.obstacle, Some(Obstacle::Unreachable(_) | Obstacle::Missing(_)));
+        if let Some(channel) = unknown.filter(|_| !is_away) {
+            let why =
+                format!("the roster does not name the channel '{channel}', of which a release is for this machine");
+            return Err(Trouble::Refused(SourceFailure { refused: Refused::new(why), code: Some(NOT_A_CHANNEL.id) }));
         }
         decision.obstacle.map_or(Ok(()), |obstacle| Err(obstacle.into()))
     }

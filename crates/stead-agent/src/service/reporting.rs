@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stead_engine::error_chain;
+use stead_protocol::LeftOut;
 use stead_resources::exchange::{ExchangeClient, ExchangeRequest};
 use stead_resources::transfer::retry_after;
 use stead_system::folder::Folder;
@@ -32,6 +33,12 @@ const LONGEST_ANSWER: u64 = 64 << 10;
 /// As long as there is nothing to send.
 const NOTHING_TO_SEND: Duration = Duration::from_hours(24);
 
+/// How many reports that are not taken wait beside those that come.
+const MOST_ASIDE: usize = 8;
+/// How often one of them is sent while others are taken: if the server says that the request is wrong, and if it says anything else.
+const TRIES: u32 = 3;
+const MOST_TRIES: u32 = 20;
+
 /// How far reports were sent.
 ///
 /// Caveats: one whose answer was lost is sent again. It has the same name and the same content.
@@ -42,6 +49,29 @@ struct Sent {
     to: String,
     /// The number of the first that was not.
     next: u64,
+    /// Those before it that are not taken, and are tried again.
+    aside: Vec<Aside>,
+    /// Those that are not tried any more.
+    left_out: Option<LeftOut>,
+}
+
+/// A report that is not taken.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Aside {
+    number: u64,
+    /// How often others were taken when it was not.
+    tries: u32,
+    /// The last answer.
+    status: u16,
+    why: String,
+}
+
+/// Why a report was not taken.
+enum NotTaken {
+    /// The server answered so.
+    Answered(u16, FetchError),
+    /// There was no answer.
+    Away(FetchError),
 }
 
 impl Sent {
@@ -50,7 +80,7 @@ impl Sent {
         let folder = Folder::create(&directory.join(FOLDER)).map_err(|error| FetchError::new(error_chain(&error)))?;
         let kept = folder.read(FILE).map_err(|error| FetchError::new(error_chain(&error)))?;
         let kept: Self = kept.and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default();
-        let known = if kept.to == address { kept } else { Self { to: address.to_owned(), next: 0 } };
+        let known = if kept.to == address { kept } else { Self { to: address.to_owned(), ..Self::default() } };
         Ok((folder, known))
     }
 
@@ -58,10 +88,29 @@ impl Sent {
         let kept = serde_json::to_vec(self).map_err(|error| FetchError::new(error.to_string()))?;
         folder.replace(FILE, &kept).map_err(|error| FetchError::new(error_chain(&error)))
     }
+
+    /// Takes in that others were taken: those that are not, once more, are left out at last.
+    fn others_were_taken(&mut self) {
+        for aside in &mut self.aside {
+            aside.tries += 1;
+        }
+        let (over, aside): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.tries >= most_tries(aside.status));
+        self.aside = aside;
+        for Aside { number, why, .. } in over {
+            let count = self.left_out.as_ref().map_or(0, |left| left.count) + 1;
+            self.left_out = Some(LeftOut { count, number, why });
+        }
+    }
+}
+
+fn most_tries(status: u16) -> u32 {
+    let is_verdict = (400..500).contains(&status) && !matches!(status, 401 | 407 | 408 | 429);
+    if is_verdict { TRIES } else { MOST_TRIES }
 }
 
 /// Posts a report. It is sent once the server says so, whatever it does with it.
-fn post(client: &ExchangeClient, to: &str, report: &SignedReport) -> Result<(), FetchError> {
+fn post(client: &ExchangeClient, to: &str, report: &SignedReport) -> Result<(), NotTaken> {
     let headers = [
         ("content-type", "text/plain; charset=utf-8".to_owned()),
         // Whoever gets it twice knows by this that it is one.
@@ -70,14 +119,17 @@ fn post(client: &ExchangeClient, to: &str, report: &SignedReport) -> Result<(), 
     let body = report.text.as_bytes();
     let (patience, longest) = (PATIENCE, LONGEST_ANSWER);
     let answer = client.ask(&ExchangeRequest { method: "POST", url: to, headers: &headers, body, patience, longest });
-    let answer = answer.map_err(|why| FetchError::new(format!("'{}' is not taken: {why}", report.name)))?;
+    let away = |why| NotTaken::Away(FetchError::new(format!("'{}' is not taken: {why}", report.name)));
+    let answer = answer.map_err(away)?;
     if (200..300).contains(&answer.status) {
         return Ok(());
     }
     let again = answer.header("retry-after").and_then(retry_after);
     let until = again.map(|again| Timestamp::now().checked_add(again).unwrap_or(Timestamp::MAX));
     let reason = format!("'{}' is not taken: the server answered {}", report.name, answer.status);
-    Err(FetchError { reason, until })
+    let error = FetchError { reason, until };
+    // A server that wants to be left alone says nothing of the report.
+    Err(if error.until.is_some() { NotTaken::Away(error) } else { NotTaken::Answered(answer.status, error) })
 }
 
 impl Agent {
@@ -90,16 +142,18 @@ impl Agent {
             let (to, jobs) = (inner.state.settings.report_url.clone(), inner.jobs);
             drop(inner);
             let sent = to.as_ref().map(|to| self.send_reports(to));
+            let left_out = to.as_ref().and_then(|to| Sent::to(&self.directory, to).ok()?.1.left_out);
             inner = self.lock();
-            failures = if matches!(sent, Some(Err(_))) { failures.saturating_add(1) } else { 0 };
-            let pause = match &sent {
-                Some(Err(error)) => wait_for_source(failures, error.until, Timestamp::now(), random_part()),
-                _ => NOTHING_TO_SEND,
+            failures = if matches!(sent, Some(Err(_) | Ok(Some(_)))) { failures.saturating_add(1) } else { 0 };
+            // A server that does not answer is left alone, whatever is reported meanwhile.
+            let is_left_alone = matches!(sent, Some(Err(_)));
+            let failure = sent.and_then(|sent| sent.unwrap_or_else(Some));
+            let pause = match &failure {
+                Some(error) => wait_for_source(failures, error.until, Timestamp::now(), random_part()),
+                None => NOTHING_TO_SEND,
             };
-            let failure = sent.and_then(Result::err).map(|error| error.reason);
-            inner.reporting.note(to.clone(), failure, self);
-            // A server that does not take them is left alone, whatever is reported meanwhile.
-            let is_left_alone = failures > 0;
+            inner.reporting.left_out = left_out;
+            inner.reporting.note(to.clone(), failure.map(|error| error.reason), self);
             let waited = self.changed.wait_timeout_while(inner, pause, |inner| {
                 let is_as_before = inner.state.settings.report_url == to && !inner.reporting.look;
                 is_as_before && !inner.stopping && (is_left_alone || inner.jobs == jobs)
@@ -108,28 +162,67 @@ impl Agent {
         }
     }
 
-    /// Sends all reports that were not sent to this address, the oldest first.
-    fn send_reports(&self, to: &str) -> Result<(), FetchError> {
+    /// Sends all reports that were not sent to this address, the oldest first. Returns why some are not taken, if the server answers.
+    ///
+    /// Guarantees: one that is never taken keeps none behind it from being sent. It is tried again, and left out once others were taken
+    /// in its place three times.
+    fn send_reports(&self, to: &str) -> Result<Option<FetchError>, FetchError> {
         let client = ExchangeClient::new(None).map_err(FetchError::new)?;
         let (folder, mut sent) = Sent::to(&self.directory, to)?;
-        loop {
-            let question = SignReports { after: sent.next, most: AT_ONCE };
-            let SignedReports { reports, next } =
-                self.sign_reports(question).map_err(|refused| FetchError::new(refused.message))?;
+        let (mut is_any_taken, mut failure) = (false, None);
+        for at in (0..sent.aside.len()).rev() {
+            let Some(aside) = sent.aside.get_mut(at) else { continue };
+            let found = self.signed(SignReports { after: aside.number, most: 1 })?.reports.pop();
+            let found = found.filter(|report| report.number == aside.number);
+            match found.map(|report| post(&client, to, &report)) {
+                Some(Err(NotTaken::Away(error))) => return Err(error),
+                Some(Err(NotTaken::Answered(status, error))) => (aside.status, failure) = (status, Some(error)),
+                // It is there, or is not kept any more.
+                taken => {
+                    is_any_taken |= taken.is_some();
+                    sent.aside.remove(at);
+                    sent.keep(&folder)?;
+                }
+            }
+        }
+        let mut refused_in_a_row = 0;
+        'all: loop {
+            let SignedReports { reports, next } = self.signed(SignReports { after: sent.next, most: AT_ONCE })?;
             if next == sent.next {
-                return Ok(());
+                break;
             }
             for report in &reports {
                 if self.is_sent_elsewhere(to) {
-                    return Ok(());
+                    return Ok(failure);
                 }
-                post(&client, to, report)?;
+                match post(&client, to, report) {
+                    Ok(()) => (is_any_taken, refused_in_a_row) = (true, 0),
+                    Err(NotTaken::Away(error)) => return Err(error),
+                    Err(NotTaken::Answered(status, error)) => {
+                        let (why, number) = (error.reason.clone(), report.number);
+                        failure = Some(error);
+                        if refused_in_a_row > 0 || sent.aside.len() == MOST_ASIDE {
+                            break 'all;
+                        }
+                        refused_in_a_row += 1;
+                        sent.aside.push(Aside { number, tries: 0, status, why });
+                    }
+                }
                 sent.next = report.number + 1;
                 sent.keep(&folder)?;
             }
             sent.next = next;
             sent.keep(&folder)?;
         }
+        if is_any_taken && !sent.aside.is_empty() {
+            sent.others_were_taken();
+            sent.keep(&folder)?;
+        }
+        Ok(failure.filter(|_| !sent.aside.is_empty() || refused_in_a_row > 0))
+    }
+
+    fn signed(&self, question: SignReports) -> Result<SignedReports, FetchError> {
+        self.sign_reports(question).map_err(|refused| FetchError::new(refused.message))
     }
 
     /// True if the settings name another address meanwhile, or the agent is to end.
@@ -146,12 +239,17 @@ pub(super) struct Reporting {
     pub(super) look: bool,
     to: Option<String>,
     away: Option<Offline>,
+    left_out: Option<LeftOut>,
 }
 
 impl Reporting {
     /// Its status; `None` where no reports are sent.
     pub(super) fn status(&self) -> Option<ReportingStatus> {
-        self.to.clone().map(|to| ReportingStatus { to, away: self.away.clone() })
+        self.to.clone().map(|to| ReportingStatus {
+            to,
+            away: self.away.clone(),
+            left_out: self.left_out.clone().map(Into::into),
+        })
     }
 
     /// Notes how it went, and logs what is other than before.

@@ -32,7 +32,14 @@ pub(super) fn status(status: &FleetStatus) -> String {
         vec![shown.channel.clone(), shown.number.to_string(), shown.machines.to_string(), shown.applied.to_string()]
     });
     let channels = listed(&["Channel", "Release", "Machines", "Applied"], &channels.collect::<Vec<_>>(), "no channel");
-    format!("{}\n{channels}", table(&["State", "Machines"], &rows, width(&std::io::stdout())))
+    let unknown = status.channels.iter().filter(|shown| !shown.is_in_roster && shown.machines > 0);
+    let unknown = unknown.map(|shown| {
+        let channel = visible(&shown.channel);
+        format!("note: the roster does not name '{channel}', so its machines do not know it (E1442): make a roster and publish it\n")
+    });
+    let (by_state, unknown) =
+        (table(&["State", "Machines"], &rows, width(&std::io::stdout())), unknown.collect::<String>());
+    format!("{by_state}\n{channels}{unknown}")
 }
 
 pub(super) fn machines(machines: &[MachineShown]) -> String {
@@ -43,7 +50,10 @@ pub(super) fn machines(machines: &[MachineShown]) -> String {
         let (has, wants) = (release(&machine.applied), release(&machine.desired));
         let release = if has == wants { has } else { format!("{has} > {wants}") };
         let heard = machine.heard.map_or("never".to_owned(), time);
-        vec![machine.name.clone(), machine.state.as_str().to_owned(), release, heard, labels_of(&machine.labels)]
+        let refuses = machine.said.as_ref().and_then(|said| said.get("refuses")?.as_str());
+        let refuses = refuses.map_or(String::new(), |code| format!(" ({})", visible(code)));
+        let state = machine.state.as_str().to_owned() + &refuses;
+        vec![machine.name.clone(), state, release, heard, labels_of(&machine.labels)]
     };
     let rows: Vec<_> = machines.iter().map(row).collect();
     listed(&["Name", "State", "Release", "Heard", "Labels"], &rows, "no machine matches")

@@ -103,8 +103,10 @@ impl Controller {
     fn status(&self, wanted: &Wanted) -> FleetStatus {
         let mut machines: BTreeMap<String, u64> = MachineState::ALL.map(|state| (state.as_str().to_owned(), 0)).into();
         let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let channel = |(channel, number): (stead_release::Name, u64)| {
-            (channel.to_string(), ChannelShown { channel: channel.to_string(), number, machines: 0, applied: 0 })
+        let named = self.channels.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let channel = |(name, number): (stead_release::Name, u64)| {
+            let (channel, is_in_roster) = (name.to_string(), named.contains(&name));
+            (channel.clone(), ChannelShown { channel, number, machines: 0, applied: 0, is_in_roster })
         };
         let mut channels: BTreeMap<String, ChannelShown> = newest.into_iter().map(channel).collect();
         for (machine, state) in self.meant(wanted) {

@@ -28,6 +28,8 @@ pub(super) struct Machine {
     outcome: RwLock<Option<Arc<Outcome>>>,
     /// The number of a report that two machines gave; 0 if there is none.
     forked: AtomicU64,
+    /// The newest report that was refused: when, and why.
+    refused: Mutex<Option<(u64, String)>>,
     /// The state that was said of it last, in the list of events.
     said_last: Mutex<Option<MachineState>>,
 }
@@ -81,6 +83,7 @@ impl Machine {
             reported: AtomicU64::default(),
             outcome: RwLock::default(),
             forked: AtomicU64::default(),
+            refused: Mutex::default(),
             said_last: Mutex::default(),
         }
     }
@@ -168,6 +171,11 @@ impl Machine {
     /// Its newest report of those that were read.
     pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
         self.outcome.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in that a report of it was refused.
+    pub(super) fn refuse(&self, at: u64, why: String) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, why));
     }
 
     /// Takes in which number of a report two machines gave; 0 if none.
@@ -265,6 +273,7 @@ impl Machine {
             heard: Some(at).filter(|at| *at > 0),
             deadline,
             forked: Some(self.forked.load(Ordering::Relaxed)).filter(|number| *number > 0),
+            refused: self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             report: self.outcome().map(|outcome| outcome.number),
             said: serde_json::from_str(&said).ok(),
         }

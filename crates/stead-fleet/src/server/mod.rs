@@ -15,17 +15,18 @@ mod outcomes;
 mod planner;
 mod readers;
 mod reply;
+mod reports;
 mod requests;
 mod said;
 mod sessions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stead_hosts::MachineName;
-use stead_release::Name;
+use stead_release::{Digest, Name};
 use tokio::sync::{Notify, watch};
 
 use crate::new_token;
@@ -78,10 +79,14 @@ pub struct Controller {
     machines: RwLock<BTreeMap<MachineName, Arc<Machine>>>,
     /// The newest release of each channel.
     newest: RwLock<BTreeMap<Name, u64>>,
+    /// The channels that the roster names.
+    channels: RwLock<BTreeSet<Name>>,
     events: Events,
     counters: Counters,
     /// When it began, in milliseconds.
     started: u64,
+    /// The digest of the root statement, once it is published.
+    root: RwLock<Option<Digest>>,
     /// The numbers of the newest list of signers and of the newest roster.
     signers: AtomicU64,
     roster: AtomicU64,
@@ -140,9 +145,11 @@ impl Controller {
         let controller = Arc::new(Self {
             machines: RwLock::default(),
             newest: RwLock::default(),
+            channels: RwLock::default(),
             events: Events::new(new_token().expose().clone()),
             counters: Counters::default(),
             started: clock(),
+            root: RwLock::default(),
             signers: AtomicU64::default(),
             roster: AtomicU64::default(),
             epoch: AtomicU64::default(),

@@ -153,6 +153,7 @@ impl Planner {
         self.newest.clear();
         self.members.clear();
         (self.roster, self.lease, self.listener) = (BTreeMap::new(), None, Listener::default());
+        *controller.root.write().unwrap_or_else(PoisonError::into_inner) = None;
         controller.signers.store(0, Ordering::Relaxed);
         controller.roster.store(0, Ordering::Relaxed);
         let there: BTreeMap<_, _> = changes.machines.iter().map(|row| (&row.name, row.id)).collect();
@@ -200,18 +201,23 @@ impl Planner {
     /// Takes in what operators signed.
     fn statements(&mut self, controller: &Controller, changes: &Changes) -> Result<Due, FleetStoreError> {
         let mut due = Due::default();
-        for (chain, (number, _)) in &changes.heads {
+        for (chain, (number, digest)) in &changes.heads {
             if self.heads.get(chain) == Some(number) {
                 continue;
             }
             let Some(last) = self.store.statements(chain, number - 1, 1)?.pop() else { continue };
             match chain {
-                Chain::Root => {}
+                Chain::Root => {
+                    *controller.root.write().unwrap_or_else(PoisonError::into_inner) = Some(digest.clone());
+                }
                 Chain::Signers => controller.signers.store(*number, Ordering::Relaxed),
                 Chain::Roster => {
                     controller.roster.store(*number, Ordering::Relaxed);
                     if let Ok(signed) = Signed::<Roster>::parse(&last.body) {
-                        self.roster = signed.statement().machines.clone();
+                        let Roster { machines, floors, .. } = signed.statement();
+                        self.roster.clone_from(machines);
+                        let channels = floors.keys().cloned().collect();
+                        *controller.channels.write().unwrap_or_else(PoisonError::into_inner) = channels;
                         due.is_grouped_anew = true;
                         let roster = &self.roster;
                         controller.for_each_machine(|machine| machine.sign(signed_labels(roster, &machine.row())));
@@ -302,7 +308,7 @@ fn signed_labels(
 }
 
 /// Writes, and waits for it.
-fn written(controller: &Controller, write: StoreWrite) -> Option<UnitOutcome> {
+pub(super) fn written(controller: &Controller, write: StoreWrite) -> Option<UnitOutcome> {
     let (sender, outcome) = channel();
     controller.access.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
     outcome.recv().ok()?.ok()

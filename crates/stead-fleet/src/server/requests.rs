@@ -14,7 +14,6 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use stead_hosts::MachineName;
 use stead_release::{Digest, MachineRequest, PublicKey, are_labels};
 use tokio::sync::oneshot;
@@ -26,7 +25,7 @@ use super::{Controller, PATIENCE};
 use crate::store::{Chain, Enrolment, FleetStore, Standing, StoreWrite, Unit, Written, labels_text};
 use stead_protocol::{
     Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
-    LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
+    LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, Proof, Route,
 };
 
 /// How long a body may take.
@@ -284,7 +283,8 @@ impl Controller {
         let enrolment = Enrolment { name: name.clone(), key, token, labels, most_waiting };
         match self.write(vec![StoreWrite::Enrol(enrolment)]).await?.pop() {
             Some(Written::Machine(id, standing)) => {
-                self.seen(|this| this.machine(&name).is_some_and(|machine| machine.id() == id)).await;
+                let is_seen = |machine: Arc<Machine>| machine.id() == id && machine.row().standing == standing;
+                self.seen(|this| this.machine(&name).is_some_and(is_seen)).await;
                 Ok(json(&EnrolAnswer { standing: standing.as_str().to_owned() }))
             }
             _ => Err(Box::new(later("the store has no answer"))),
@@ -400,37 +400,6 @@ impl Controller {
             _ => Ok(None),
         };
         self.read(read).await.ok().flatten().ok_or(())
-    }
-
-    async fn reports(&self, machine: &Machine, asked: &Asked) -> Answered {
-        let items: Vec<&RawValue> = asked.json_raw()?;
-        if items.len() > MOST_REPORTS {
-            return Err(Box::new(bad(format!("a batch has at most {MOST_REPORTS} reports"))));
-        }
-        let report = |item: &&RawValue| {
-            let head: ReportHead = serde_json::from_str(item.get())?;
-            Ok((head.number, asked.body.slice_ref(item.get().as_bytes())))
-        };
-        let reports = items.iter().map(report).collect::<Result<Vec<(u64, Bytes)>, serde_json::Error>>();
-        let reports = reports.map_err(|error| Box::new(bad(error.to_string())))?;
-        let newest = reports.iter().map(|(number, _)| *number).max().unwrap_or_default();
-        match self.write(vec![StoreWrite::Reports { machine: machine.id(), reports }]).await?.pop() {
-            Some(Written::Reports { new, forked }) => {
-                machine.has_reported(newest);
-                self.counters.reports.fetch_add(new, Ordering::Relaxed);
-                if let Some(number) = forked.last() {
-                    machine.fork(*number);
-                }
-                Ok(json(&ReportsAnswer { new, forked }))
-            }
-            _ => Err(Box::new(later("the store has no answer"))),
-        }
-    }
-}
-
-impl Asked {
-    fn json_raw(&self) -> Result<Vec<&RawValue>, Box<Reply>> {
-        serde_json::from_slice(&self.body).map_err(|error| Box::new(bad(error.to_string())))
     }
 }
 

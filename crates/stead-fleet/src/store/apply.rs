@@ -1,5 +1,7 @@
 //! How units become rows.
 
+use std::collections::BTreeMap;
+
 use stead_hosts::MachineName;
 use stead_release::Digest;
 
@@ -8,7 +10,7 @@ use super::engine::{Answer, Column, Engine, FleetStoreError, Insertion, Param, S
 use super::schema;
 use super::write::{
     Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite,
-    StoredEnvelope, Token, Unit, WriteRefusal, Written,
+    StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
 };
 
 /// The outcome of a unit.
@@ -49,6 +51,7 @@ fn scope(write: &StoreWrite) -> Scope {
         StoreWrite::Reports { .. } | StoreWrite::Heard(_) | StoreWrite::Blob(..) | StoreWrite::Forget { .. } => {
             Scope::Appends
         }
+        StoreWrite::Act(_) => Scope::Acts,
         _ => Scope::Decides,
     }
 }
@@ -135,12 +138,13 @@ impl Transaction<'_> {
         let known = "SELECT id, name, state FROM machines WHERE key = $1";
         if let Some(row) = self.engine.rows(known, &[Param::Text(&key)])?.first() {
             let (id, called, standing) =
-                (row.int(0, "machines")?, row.text(1, "machines")?, row.parsed(2, "machines")?);
-            return Ok(match MachineName::parse(called) {
-                _ if standing == Standing::Retired => Err(WriteRefusal::Retired),
-                Ok(called) if called != *name => Err(WriteRefusal::Key(called)),
-                _ => Ok(Written::Machine(MachineId(id), standing)),
-            });
+                (MachineId(row.int(0, "machines")?), row.text(1, "machines")?, row.parsed(2, "machines")?);
+            return match (MachineName::parse(called), token) {
+                _ if standing == Standing::Retired => Ok(Err(WriteRefusal::Retired)),
+                (Ok(called), _) if called != *name => Ok(Err(WriteRefusal::Key(called))),
+                (_, Some(token)) if standing == Standing::Waiting => self.admitted(id, token, labels),
+                _ => Ok(Ok(Written::Machine(id, standing))),
+            };
         }
         let named = "SELECT count(*) FROM machines WHERE name = $1 AND state <> 'retired'";
         if self.count(named, &[Param::Text(name.as_str())])? > 0 {
@@ -153,7 +157,7 @@ impl Transaction<'_> {
             None => (Standing::Waiting, labels.clone()),
             Some(token) => match self.use_token(token)? {
                 None => return Ok(Err(WriteRefusal::Token)),
-                Some(labels) => (Standing::Admitted, labels),
+                Some(given) => (Standing::Admitted, both_labels(labels, &given)),
             },
         };
         // Controllers may still know machines that another history has not: none of its machines has a number of theirs.
@@ -167,6 +171,17 @@ impl Transaction<'_> {
         let (id_, now, revision) = (Param::Int(id), Param::Int(now), Param::Int(revision));
         self.engine.execute(insert, &[id_, name, Param::Text(&key), state, Param::Text(&labels), now, revision])?;
         Ok(Ok(Written::Machine(MachineId(id), standing)))
+    }
+
+    /// Admits a machine that waits, and came back with a token.
+    fn admitted(&mut self, machine: MachineId, token: &Digest, asked: &str) -> Step {
+        let Some(given) = self.use_token(token)? else { return Ok(Err(WriteRefusal::Token)) };
+        let admit = "UPDATE machines SET state = $2, labels = $3, revision = $4, joined = $5 WHERE id = $1";
+        let (standing, labels) = (Standing::Admitted, both_labels(asked, &given));
+        let (state, revision) = (Param::Text(standing.as_str()), Param::Int(self.revision()?));
+        let (labels, now) = (Param::Text(&labels), Param::Int(self.now));
+        let admitted = self.one(machine, admit, &[Param::Int(machine.0), state, labels, revision, now])?;
+        Ok(admitted.map(|_| Written::Machine(machine, standing)))
     }
 
     /// Takes one use of a token, and returns the labels that it gives.
@@ -183,9 +198,12 @@ impl Transaction<'_> {
         }
         // Whoever decides on a machine has seen that there were two.
         self.engine.execute("DELETE FROM forks WHERE machine = $1", &[Param::Int(machine.0)])?;
-        let change = "UPDATE machines SET state = $2, revision = $3 WHERE id = $1";
-        let values = [Param::Int(machine.0), Param::Text(standing.as_str()), Param::Int(self.revision()?)];
-        self.one(machine, change, &values)
+        let change =
+            "UPDATE machines SET joined = CASE WHEN state = $2 THEN joined ELSE $4 END, state = $2, revision = $3
+            WHERE id = $1";
+        let (state, now, revision) =
+            (Param::Text(standing.as_str()), Param::Int(self.now), Param::Int(self.revision()?));
+        self.one(machine, change, &[Param::Int(machine.0), state, revision, now])
     }
 
     fn hold(&mut self, machine: MachineId, until: u64, why: &str) -> Step {
@@ -452,6 +470,14 @@ impl Transaction<'_> {
     fn count(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<i64> {
         self.engine.rows(statement, values)?.first().ok_or(FleetStoreError::Row("a count"))?.int(0, "a count")
     }
+}
+
+/// The labels that a machine asks for, and those of its token, which come first.
+fn both_labels(asked: &str, given: &str) -> String {
+    let labels = |text: &str| serde_json::from_str::<BTreeMap<String, String>>(text).unwrap_or_default();
+    let mut both = labels(asked);
+    both.extend(labels(given));
+    labels_text(&both)
 }
 
 /// A number as databases have them. None that is counted here comes near the end of them.

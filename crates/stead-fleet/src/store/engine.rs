@@ -93,6 +93,8 @@ pub(crate) enum Scope {
     Appends,
     /// It decides by what it reads: among all controllers there is one at a time.
     Decides,
+    /// It is an act of an operator besides, which no standby may lack that is promoted: its number would be given twice.
+    Acts,
 }
 
 /// A connection to a database.

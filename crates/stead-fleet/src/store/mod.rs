@@ -139,6 +139,19 @@ impl FleetStore {
         self.engine.commit()
     }
 
+    /// Counts that a controller begins, in a place where so many have begun. A store that knows of fewer is an older copy of what was there,
+    /// and another history. Returns how many have begun now.
+    pub fn begins(&mut self, known: u64) -> Result<u64, FleetStoreError> {
+        self.engine.begin(engine::Scope::Decides)?;
+        let begun = schema::number(self.engine(), "begun")?.map_or(0, i64::unsigned_abs);
+        if begun < known {
+            schema::is_another(self.engine())?;
+        }
+        let now = begun.max(known) + 1;
+        schema::state(self.engine(), "begun", &now.to_string())?;
+        self.engine.commit().map(|()| now)
+    }
+
     /// Writes a copy of the store into an empty file, while controllers use it. A server is copied by its own means.
     pub fn copy_into(&mut self, file: &Path) -> Result<(), FleetStoreError> {
         self.engine.copy_into(file)

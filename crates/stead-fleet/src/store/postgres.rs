@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::config::SslMode;
 use postgres::types::{ToSql, Type};
@@ -18,9 +18,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Settings without which a report that was acknowledged could be lost.
 const DURABLE: [(&str, &[&str]); 2] = [("fsync", &["on"]), ("synchronous_commit", &["on", "remote_apply"])];
 
+/// How long an act waits for standbys, and how often it is looked for.
+const STANDBYS: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
+/// The standbys that follow and do not have a place of the log on their disks. What only copies the log applies nothing, and is none.
+const BEHIND: &str = "SELECT count(*) FROM pg_stat_replication
+    WHERE state = 'streaming' AND replay_lsn IS NOT NULL AND flush_lsn < $1::text::pg_lsn";
+
 /// A connection to the server.
 pub(crate) struct Postgres {
     client: Client,
+    /// What the transaction is about that is under way.
+    scope: Scope,
 }
 
 /// A connection that hears when others change something.
@@ -59,7 +68,7 @@ fn shown(error: postgres::Error) -> FleetStoreError {
 impl Postgres {
     /// Connects, and refuses a server that does not keep what it acknowledges.
     pub(crate) fn open(place: &str) -> Answer<Self> {
-        let mut this = Self { client: connected(place)? };
+        let mut this = Self { client: connected(place)?, scope: Scope::Appends };
         for (setting, good) in DURABLE {
             let rows = this.rows("SELECT current_setting($1)", &[Param::Text(setting)])?;
             let value = rows.first().ok_or(FleetStoreError::Row("settings"))?.text(0, "settings")?;
@@ -68,6 +77,24 @@ impl Postgres {
             }
         }
         Ok(this)
+    }
+
+    /// Waits until all standbys that follow have what was committed on their disks. An account that may not see them waits for none.
+    fn await_standbys(&mut self) -> Answer<()> {
+        let rows = self.rows("SELECT pg_current_wal_flush_lsn()::text", &[])?;
+        let place = rows.first().ok_or(FleetStoreError::Row("the log"))?.text(0, "the log")?.to_owned();
+        let until = Instant::now() + STANDBYS;
+        loop {
+            let behind = self.rows(BEHIND, &[Param::Text(&place)])?;
+            if behind.first().ok_or(FleetStoreError::Row("standbys"))?.int(0, "standbys")? == 0 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                let why = "an act is there, and a standby does not have it yet: look before you repeat it";
+                return Err(FleetStoreError::Database(why.to_owned()));
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
@@ -119,12 +146,14 @@ impl Engine for Postgres {
 
     fn begin(&mut self, scope: Scope) -> Answer<()> {
         self.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        self.scope = scope;
         // Each statement behind the lock sees what the one before had committed when it let go.
-        if scope == Scope::Decides { self.batch(LOCK) } else { Ok(()) }
+        if scope >= Scope::Decides { self.batch(LOCK) } else { Ok(()) }
     }
 
     fn commit(&mut self) -> Answer<()> {
-        self.batch("COMMIT")
+        self.batch("COMMIT")?;
+        if self.scope == Scope::Acts { self.await_standbys() } else { Ok(()) }
     }
 
     fn roll_back(&mut self) -> Answer<()> {

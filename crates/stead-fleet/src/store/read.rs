@@ -26,7 +26,7 @@ pub struct MachineRow {
     pub standing: Standing,
     /// The labels that it asked for, which no operator has signed.
     pub labels: BTreeMap<String, String>,
-    /// When it joined, in milliseconds.
+    /// When it joined, or was admitted if that was later, in milliseconds: only from then on is it expected to ask.
     pub joined: u64,
     /// The release that it is pointed to.
     pub desired: Option<(Name, u64)>,
@@ -220,7 +220,7 @@ impl FleetStore {
         rows.iter().map(|row| Ok((MachineId(row.int(0, "reports")?), row.count(1, "reports")?))).collect()
     }
 
-    /// The machines that share a key with another one, and the number that both gave a report.
+    /// The machines that share a key with another one, and the number of the report or request that showed it.
     pub fn forks(&mut self) -> Answer<Vec<(MachineId, u64)>> {
         let rows = self.engine().rows("SELECT machine, number FROM forks", &[])?;
         rows.iter().map(|row| Ok((MachineId(row.int(0, "forks")?), row.count(1, "forks")?))).collect()

@@ -1,6 +1,9 @@
 //! The tables, as steps from one version to the next. A step that was released is never changed.
 
+use stead_release::Digest;
+
 use super::engine::{Answer, Engine, FleetStoreError, Param, Scope};
+use crate::new_token;
 
 /// Each step makes the version after its place in this list. `BYTES` is the word of the database for bytes.
 const STEPS: &[&str] = &[
@@ -63,16 +66,27 @@ fn steps(engine: &mut dyn Engine) -> Answer<()> {
     if found == known { Ok(()) } else { state(engine, "version", &known.to_string()) }
 }
 
-/// The epoch begins anew with each history: machines then send what may have been forgotten.
+/// The epoch begins anew with each history: machines then send what may have been forgotten. Its number is drawn, so that no other history
+/// of the fleet has it: neither a store that was begun anew, nor the same copy once more.
 fn epoch(engine: &mut dyn Engine) -> Answer<()> {
     let history = engine.history()?;
     let known = stated(engine, "history")?;
     if known.as_deref() == Some(&*history) {
         return Ok(());
     }
-    let epoch = number(engine, "epoch")?.unwrap_or_default();
+    let former = number(engine, "epoch")?.unwrap_or_default();
+    let drawn = Digest::of(new_token().expose().as_bytes());
+    let drawn = drawn.as_str().rsplit('-').next().and_then(|digits| u32::from_str_radix(digits.get(..8)?, 16).ok());
+    let drawn = drawn.ok_or(FleetStoreError::Row("meta"))?;
+    let epoch = i64::from(drawn >> 1).max(1);
     state(engine, "history", &history)?;
-    state(engine, "epoch", &(epoch + 1).to_string())
+    state(engine, "epoch", &(epoch + i64::from(epoch == former)).to_string())
+}
+
+/// Takes in that the store is another history than before, such as an older copy of itself in the same file.
+pub(crate) fn is_another(engine: &mut dyn Engine) -> Answer<()> {
+    state(engine, "history", "")?;
+    epoch(engine)
 }
 
 /// The value of a name, if one was stated.

@@ -113,6 +113,10 @@ impl Engine for Sqlite {
     fn copy_into(&mut self, file: &Path) -> Answer<()> {
         let place = file.to_str().ok_or_else(|| failed("the path of the copy is not UTF-8"))?;
         self.execute("VACUUM INTO $1", &[Param::Text(place)])?;
+        // Wherever it is put, in the place of the first one as well, it is another history.
+        let copy = Connection::open(file).map_err(failed)?;
+        copy.execute("UPDATE meta SET value = '' WHERE name = 'history'", []).map_err(failed)?;
+        copy.close().map_err(|(_, error)| failed(error))?;
         std::fs::File::open(file).and_then(|copy| copy.sync_all()).map_err(failed)
     }
 

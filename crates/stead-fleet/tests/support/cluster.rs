@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::process::Signal;
 use stead_fleet::store::StorePlace;
 use stead_testkit::{skip, until};
 
@@ -62,7 +63,7 @@ impl Pair {
         let server = fs::read_to_string(self.primary.folder.join("data/postmaster.pid")).expect("the server runs");
         let id = server.lines().next().and_then(|line| line.parse().ok()).and_then(rustix::process::Pid::from_raw);
         let id = id.expect("a process");
-        rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it is killed");
+        rustix::process::kill_process(id, Signal::KILL).expect("it is killed");
         let place = self.standby.place("postgres");
         let mut client = postgres::Client::connect(&place, postgres::NoTls).expect("the standby answers");
         let row = client.query_one("SELECT count(*) FROM reports", &[]).expect("reports are counted");
@@ -86,18 +87,21 @@ pub(crate) fn database(test: &str) -> Option<StorePlace> {
     Some(StorePlace::Server(cluster.place(&name)))
 }
 
-/// A server in which something was written, and a standby of it that was promoted.
-pub(crate) fn failover(test: &str, work: impl FnOnce(&StorePlace)) -> Option<(StorePlace, StorePlace)> {
+/// A server in which something was written, and a standby of it that was promoted. While the standby follows, `work` can stall it.
+pub(crate) fn failover(
+    test: &str,
+    work: impl FnOnce(&StorePlace, &dyn Fn(Signal)),
+) -> Option<(StorePlace, StorePlace)> {
     static BOTH: OnceLock<(Cluster, Cluster)> = OnceLock::new();
     let Some(primary) = begun() else {
         skip(test, MISSING);
         return None;
     };
     let place = StorePlace::Server(primary.place("postgres"));
-    work(&place);
     let mut standby = Cluster::prepare(None)?;
     primary.copy_to(&standby);
     standby.serve();
+    work(&place, &|signal| standby.signal_receiver(signal));
     standby.promote();
     let promoted = StorePlace::Server(standby.place("postgres"));
     BOTH.set((primary, standby)).ok().expect("there is one test of this");
@@ -149,6 +153,17 @@ impl Cluster {
         let mut copy = standby.program("pg_basebackup");
         copy.args(["-h", &self.address(), "-U", "postgres", "-X", "stream", "-R", "-c", "fast", "-D"]);
         assert!(copy.arg(standby.folder.join("data")).status().expect("it runs").success(), "no standby can be made");
+    }
+
+    /// Sends a signal to what receives the log of the primary.
+    fn signal_receiver(&self, signal: Signal) {
+        let id = until(|| {
+            let mut client = postgres::Client::connect(&self.place("postgres"), postgres::NoTls).ok()?;
+            let row =
+                client.query_opt("SELECT pid FROM pg_stat_wal_receiver WHERE status = 'streaming'", &[]).ok()??;
+            rustix::process::Pid::from_raw(row.get::<_, i32>(0))
+        });
+        rustix::process::kill_process(id, signal).expect("it is there");
     }
 
     fn promote(&self) {

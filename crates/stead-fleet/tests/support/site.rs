@@ -16,10 +16,10 @@ use stead_fleet::server::{Bound, Controller};
 use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::tls;
 use stead_hosts::MachineName;
-use stead_protocol::{EnrolRequest, Proof, SessionSecret};
+use stead_protocol::{EnrolRequest, Proof, SentReport, SessionSecret};
 use stead_release::{
-    ChainLink, Digest, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, SealedParameters,
-    SealingKey, Signable, Signed, Signers,
+    ChainLink, Digest, MachineReport, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine,
+    SealedParameters, SealingKey, Signable, Signed, Signers,
 };
 use stead_system::folder::Folder;
 use ureq::Agent;
@@ -196,10 +196,22 @@ impl Simulated {
         self.ask(site, "POST", "/v1/enrol", "", &body)
     }
 
+    /// A report as it signs it.
+    pub(crate) fn sent(&self, number: u64, report: &Value) -> SentReport {
+        let (fleet, machine) = (Operators::new().root.digest(), self.name.clone());
+        let (ended, report) = (Timestamp::from_second(1_700_000_000).unwrap(), report.clone());
+        let report = MachineReport { fleet, machine, number, ended, release: None, report };
+        SentReport { number, signed: self.key.signed(report).to_text() }
+    }
+
+    /// The body of a request with such reports.
+    pub(crate) fn reports(&self, numbers: std::ops::Range<u64>, report: &Value) -> Vec<u8> {
+        serde_json::to_vec(&numbers.map(|number| self.sent(number, report)).collect::<Vec<_>>()).unwrap()
+    }
+
     pub(crate) fn report(&mut self, site: &Site, numbers: std::ops::Range<u64>) -> Answer {
-        let reports: Vec<Value> =
-            numbers.map(|number| serde_json::json!({ "number": number, "machine": self.name.as_str() })).collect();
-        self.ask(site, "POST", "/v1/reports", "", &serde_json::to_vec(&reports).unwrap())
+        let body = self.reports(numbers, &serde_json::json!({ "of": "nothing" }));
+        self.ask(site, "POST", "/v1/reports", "", &body)
     }
 
     /// Asks for what it should be behind a release; `wait` in seconds.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use similar::TextDiff;
 use stead_agent::control::{
     Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison,
-    ControllerStanding, ControllerStatus, Happened, History, Inspected, InstanceReport, JobReport, Listing, LogLines,
-    MachineStatus, Offline, ReleaseStatus, ReportingStatus, SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome,
-    Waited,
+    ControllerStanding, ControllerStatus, Happened, History, Inspected, InstanceReport, JobReport, LeftOutReports,
+    Listing, LogLines, MachineStatus, Offline, ReleaseStatus, ReportingStatus, SettingsNow, Staged, Stopping,
+    Unfollowed, WaitOutcome, Waited,
 };
 use stead_agent::{Followed, JobResult, JobStatus, Stage, StageStatus, StagedRelease, Trouble};
 use stead_core::report::Totals;
@@ -309,9 +309,9 @@ pub(super) fn status(answer: &AgentStatus) -> String {
         }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
     }
-    if let Some(ReportingStatus { to, away }) = &answer.reporting {
+    if let Some(ReportingStatus { to, away, left_out: left }) = &answer.reporting {
         let away = away.as_ref().map(|away| format!("; not taken since {}: {}", second(away.since), away.reason));
-        line("Reports", Some(format!("sent to {to}{}", away.unwrap_or_default())));
+        line("Reports", Some(format!("sent to {to}{}{}", away.unwrap_or_default(), left_out(left.as_ref()))));
     }
     for note in &status.damage {
         line("Damage", Some(format!("{}: {}", second(note.at), note.message)));
@@ -349,7 +349,14 @@ fn controller(seen: &ControllerStatus, machine: &str) -> String {
     };
     let because = seen.held_because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let held = seen.held_until.map_or_else(String::new, |until| format!(", held until {}{because}", second(until)));
-    standing + &held
+    standing + &held + &left_out(seen.left_out.as_ref())
+}
+
+/// The reports that are not taken, although others are.
+fn left_out(left: Option<&LeftOutReports>) -> String {
+    let Some(LeftOutReports { count, number, reason }) = left else { return String::new() };
+    let reports = if *count == 1 { "1 report is".to_owned() } else { format!("{count} reports are") };
+    format!("; {reports} left out, the last is {number}: {reason}")
 }
 
 fn stage_name(stage: Stage) -> &'static str {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
+use serde_json::Value;
 use stead_testkit::{WebServer, until, web_answer};
 
 use crate::releases::{FOR_WEB, Shop};
@@ -26,16 +27,20 @@ const ANSWERS: [Option<(&str, &str)>; 6] = [
 ];
 const RIGHT: (&str, &str) = ("201 Created", "content-length: 0\r\n");
 
-/// A server that keeps what it gets. It answers in all ways in turns, or well: where `mood` is 1.
+/// What is wrong with the first report that a server gets where `mood` is 2.
+const WRONG: (&str, &str) = ("422 Unprocessable Content", "content-length: 0\r\n");
+
+/// A server that keeps what it gets. It answers in all ways in turns, or well: where `mood` is 1, or 2 and it is not the first report.
 fn serve(got: &Got, mood: &Arc<AtomicU32>) -> WebServer {
-    let (got, mood, mut turn) = (Arc::clone(got), Arc::clone(mood), 0);
+    let (got, mood, mut turn, mut first) = (Arc::clone(got), Arc::clone(mood), 0, None);
     WebServer::new(move |head, client| {
         let header = |name: &str| {
             head.lines().find_map(|line| line.split_once(": ").filter(|(each, _)| each.eq_ignore_ascii_case(name)))
         };
         let length = header("content-length").and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
         turn += 1;
-        let is_good = mood.load(Ordering::SeqCst) == 1;
+        let mood = mood.load(Ordering::SeqCst);
+        let is_good = mood > 0;
         if turn % 7 == 0 && !is_good {
             // It ends in the middle.
             return drop(client.read(&mut vec![0; length / 2]));
@@ -44,8 +49,12 @@ fn serve(got: &Got, mood: &Arc<AtomicU32>) -> WebServer {
         if client.read_exact(&mut body).is_err() {
             return;
         }
-        let answer = if is_good { Some(RIGHT) } else { ANSWERS[turn % ANSWERS.len()] };
         let name = header("idempotency-key").map(|(_, name)| name.trim_matches('"').to_owned()).unwrap_or_default();
+        let answer = match mood {
+            0 => ANSWERS[turn % ANSWERS.len()],
+            2 if *first.get_or_insert_with(|| name.clone()) == name => Some(WRONG),
+            _ => Some(RIGHT),
+        };
         let report = (String::from_utf8(body).unwrap(), answer == Some(RIGHT));
         got.lock().unwrap().entry(name).or_default().push(report);
         if let Some((status, headers)) = answer {
@@ -107,6 +116,49 @@ fn each_report_reaches_a_server_whatever_it_answers_and_whenever_the_agent_is_ki
     shop.machine.stop();
 }
 
+fn reporting(shop: &Shop) -> Value {
+    shop.machine.status()["Reporting"].clone()
+}
+
+/// The others arrive when they are there, and the status says which one the server does not have.
+#[test]
+fn a_report_that_a_server_never_takes_holds_up_no_other() {
+    let (mut shop, got) = (Shop::new(), Got::default());
+    let server = serve(&got, &Arc::new(AtomicU32::new(2)));
+    shop.publish("one", FOR_WEB);
+    enrol(&shop, &shop.machine, "web1");
+    shop.follow(&shop.folder());
+    shop.until_kept("one");
+    shop.machine.set(&format!("ReportUrl={}", server.url("reports")), "SplaySecs=0");
+    until(|| {
+        Some(reporting(&shop))
+            .filter(|it| it["Away"]["Reason"].as_str().is_some_and(|why| why.ends_with("answered 422")))
+    });
+    let taken = || got.lock().unwrap().values().filter(|all| all.iter().any(|(_, taken)| *taken)).count();
+    while reporting(&shop)["LeftOut"].is_null() {
+        let before = taken();
+        assert!(before < 12, "it is left out once others were taken in its place three times");
+        drift(&shop);
+        until(|| (taken() > before).then_some(()));
+    }
+    let left_out = until(|| Some(reporting(&shop)["LeftOut"].clone()).filter(|left_out| left_out["Count"] == 1));
+    until(|| reporting(&shop)["Away"].is_null().then_some(()));
+    let (number, all) = (left_out["Number"].as_u64().unwrap(), got.lock().unwrap().clone());
+    let refused = &all[&format!("web1-{number}.report")];
+    assert!(refused.len() >= 3 && refused.iter().all(|(_, taken)| !taken), "{}", refused.len());
+    assert!(
+        all.iter().filter(|(_, all)| all.iter().any(|(_, taken)| *taken)).all(|(_, all)| all.len() == 1),
+        "once each"
+    );
+    let text = shop.machine.ok(&["status"]);
+    assert!(text.contains(&format!("; 1 report is left out, the last is {number}: 'web1-")), "{text}");
+    // It is known to the agent that begins again, too.
+    shop.machine.kill();
+    shop.machine.start();
+    until(|| (reporting(&shop)["LeftOut"]["Number"] == number).then_some(()));
+    shop.machine.stop();
+}
+
 /// The machine is kept meanwhile; what is reported is kept for later.
 #[test]
 fn a_server_that_is_busy_is_left_alone() {
@@ -118,9 +170,9 @@ fn a_server_that_is_busy_is_left_alone() {
     shop.follow(&shop.folder());
     shop.until_kept("one");
     shop.machine.set(&format!("ReportUrl={}", server.url("reports")), "SplaySecs=0");
-    let reporting = until(|| Some(shop.machine.status()["Reporting"].clone()).filter(|it| it["Away"].is_object()));
-    assert_eq!(reporting["To"], server.url("reports"));
-    let why = reporting["Away"]["Reason"].as_str().unwrap();
+    let shown = until(|| Some(reporting(&shop)).filter(|it| it["Away"].is_object()));
+    assert_eq!(shown["To"], server.url("reports"));
+    let why = shown["Away"]["Reason"].as_str().unwrap();
     assert!(why.starts_with("'web1-") && why.ends_with(".report' is not taken: the server answered 503"), "{why}");
     let text = shop.machine.ok(&["status"]);
     assert!(text.contains("Reports      sent to http://127.0.0.1:") && text.contains("; not taken since 2"), "{text}");

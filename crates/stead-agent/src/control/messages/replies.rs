@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stead_core::report::Totals;
 use stead_host::facts::{Labels, MachineIdentity};
+use stead_protocol::LeftOut;
 use stead_system::fs::{SystemRoot, User};
 
 use super::Document;
@@ -228,6 +229,27 @@ pub struct ReportingStatus {
     /// Since when they are not taken, and why. They are kept meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<Offline>,
+    /// The reports that the server does not take, although it takes others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOutReports>,
+}
+
+/// Reports that were left out when they are sent. They are kept on the machine as all others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct LeftOutReports {
+    /// How many there are.
+    pub count: u64,
+    /// The number of the last of them.
+    pub number: u64,
+    /// Why it was not taken.
+    pub reason: String,
+}
+
+impl From<LeftOut> for LeftOutReports {
+    fn from(LeftOut { count, number, why }: LeftOut) -> Self {
+        Self { count, number, reason: why }
+    }
 }
 
 /// The machine as its controller sees it.
@@ -242,6 +264,9 @@ pub struct ControllerStatus {
     /// Why it is held, as that operator said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_because: Option<String>,
+    /// The reports that it does not take, although it takes others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOutReports>,
 }
 
 /// The standing of a machine with its controller.
