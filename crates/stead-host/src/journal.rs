@@ -13,7 +13,7 @@ pub(crate) use format::Chain;
 
 pub use file::{FileJournal, OpenJournalError};
 pub use format::{ReadError, read};
-pub use recorded::{RecordedRun, RecordedRuns, RunId};
+pub use recorded::{Beginning, RecordedRun, RecordedRuns, RunId};
 
 /// Records the events of a run, in order.
 pub trait Journal {

@@ -11,7 +11,7 @@ use std::thread;
 
 use jiff::{Timestamp, ToSpan};
 use stead_core::event::{Event, EventKind};
-use stead_host::journal::{Journal, RecordedRuns, RunId};
+use stead_host::journal::{FileJournal, Journal, RecordedRuns, RunId};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_795_362_300 + second).unwrap()
@@ -19,6 +19,10 @@ fn at(second: i64) -> Timestamp {
 
 fn keep(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
+}
+
+fn begin(runs: &RecordedRuns, second: i64, count: usize) -> (RunId, FileJournal) {
+    runs.begin(at(second), None).unwrap().journal(keep(count)).unwrap()
 }
 
 fn names(runs: &RecordedRuns) -> Vec<String> {
@@ -34,7 +38,7 @@ fn names_are_in_the_order_of_time() {
     let folder = tempfile::tempdir().unwrap();
     let runs = RecordedRuns::create(&folder.path().join("state/runs")).unwrap();
     for second in [0, 0, 1, 0, 86_400] {
-        runs.begin(at(second), keep(100)).unwrap();
+        begin(&runs, second, 100);
     }
     let expected = ["20261122T154500Z-001", "20261122T154500Z-002", "20261122T154500Z-003", "20261122T154501Z-001"];
     assert_eq!(names(&runs)[..4], expected);
@@ -54,7 +58,7 @@ fn a_record_is_its_owners_alone_and_a_directory_keeps_its_mode() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let runs = RecordedRuns::create(folder.path()).unwrap();
-    let (id, _journal) = runs.begin(at(0), keep(1)).unwrap();
+    let (id, _journal) = begin(&runs, 0, 1);
     assert_eq!((mode(folder.path()), mode(&folder.path().join(id.as_str()))), (0o755, 0o600));
     RecordedRuns::create(&folder.path().join("new")).unwrap();
     assert_eq!(mode(&folder.path().join("new")), 0o700);
@@ -65,15 +69,15 @@ fn the_oldest_are_removed_but_none_that_is_being_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let runs = RecordedRuns::create(folder.path()).unwrap();
     // It has written nothing yet, as while it waits for another run.
-    let (oldest, journal) = runs.begin(at(0), keep(2)).unwrap();
+    let (oldest, journal) = begin(&runs, 0, 2);
     for second in 1..5 {
-        runs.begin(at(second), keep(2)).unwrap();
+        begin(&runs, second, 2);
     }
     assert_eq!(names(&runs), [oldest.as_str(), "20261122T154504Z-001"]);
     assert!(runs.read(&oldest).unwrap().is_running);
     drop(journal);
     assert!(!runs.read(&oldest).unwrap().is_running);
-    runs.begin(at(5), keep(1)).unwrap();
+    begin(&runs, 5, 1);
     assert_eq!(names(&runs), ["20261122T154505Z-001"]);
 }
 
@@ -81,7 +85,7 @@ fn the_oldest_are_removed_but_none_that_is_being_recorded() {
 fn events_can_be_read_while_a_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let runs = RecordedRuns::create(folder.path()).unwrap();
-    let (id, mut journal) = runs.begin(at(0), keep(2)).unwrap();
+    let (id, mut journal) = begin(&runs, 0, 2);
     let run = runs.read(&id).unwrap();
     assert!(run.events.is_empty() && run.is_running);
     let event = Event { sequence: 0, at: at(0).checked_add(1.second()).unwrap(), kind: EventKind::Cancelled };
@@ -97,7 +101,7 @@ fn runs_that_begin_together_have_names_of_their_own() {
     let together = Barrier::new(8);
     let begin = || {
         together.wait();
-        let begun: Vec<RunId> = (0..20).map(|_| runs.begin(at(0), keep(1000)).unwrap().0).collect();
+        let begun: Vec<RunId> = (0..20).map(|_| begin(&runs, 0, 1000).0).collect();
         for id in &begun {
             assert!(runs.read(id).unwrap().events.is_empty());
         }
@@ -122,12 +126,13 @@ fn what_runs_changed_takes_a_gibibyte_at_most_and_the_oldest_goes_first() {
     let folder = tempfile::tempdir().unwrap();
     let runs = RecordedRuns::create(folder.path()).unwrap();
     let images = |id: &RunId| folder.path().join(format!(".{id}.images"));
-    let begun = |second| {
-        let (id, journal) = runs.begin(at(second), keep(100)).unwrap();
+    let undoing = |second, undoes: Option<&RunId>, count| {
+        let beginning = runs.begin(at(second), undoes).unwrap();
         // It has no content on the disk, and is as long all the same.
-        runs.begin_images(&id).unwrap().set_len(EACH).unwrap();
-        (id, journal)
+        beginning.images().unwrap().set_len(EACH).unwrap();
+        beginning.journal(keep(count)).unwrap()
     };
+    let begun = |second| undoing(second, None, 100);
     let (first, running) = begun(0);
     let [second, third, fourth] = [1, 2, 3].map(|second| begun(second).0);
     let kept = || [&first, &second, &third, &fourth].map(|id| images(id).exists());
@@ -135,11 +140,16 @@ fn what_runs_changed_takes_a_gibibyte_at_most_and_the_oldest_goes_first() {
     drop(running);
     let (fifth, _) = begun(4);
     assert_eq!(kept(), [false, false, true, true]);
+    let (undo, _) = undoing(5, Some(&third), 6);
+    assert_eq!(kept(), [false, false, true, false], "the third is being taken back");
+    runs.forget(&undo);
     assert_eq!(mode(&images(&fifth)), 0o600);
     assert_eq!(names(&runs).len(), 5, "their events are kept");
+    let (undo, _) = undoing(6, Some(&third), 1);
+    assert_eq!(names(&runs), [third.as_str(), undo.as_str()], "the third is being taken back");
     std::fs::remove_file(folder.path().join(third.as_str())).unwrap();
-    let (sixth, _) = begun(5);
+    let (last, _) = begun(7);
     assert!(!images(&third).exists(), "nobody finds it without its run");
-    runs.begin(at(6), keep(1)).unwrap();
-    assert!(![sixth, fourth, fifth].iter().any(|id| images(id).exists()), "they go with their runs");
+    begin(&runs, 8, 1);
+    assert!(![undo, last, fifth].iter().any(|id| images(id).exists()), "they go with their runs");
 }

@@ -12,6 +12,8 @@ mod kills;
 mod machine;
 #[path = "agent/place.rs"]
 mod place;
+#[path = "support/points.rs"]
+mod points;
 #[path = "agent/posting.rs"]
 mod posting;
 #[path = "agent/releases.rs"]

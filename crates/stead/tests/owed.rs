@@ -1,13 +1,20 @@
-//! An apply is killed before any system call by which it changes something: what acts on the change that it made is run by
-//! the next one, and what it made is known to it.
+//! An apply or an undo is killed before any system call by which it changes something: what acts on the change that it made is run by
+//! the next one, what it made is known to it, and an undo goes on.
 //!
 //! `STEAD_KILLS=1000` tries that many of the system calls, in place of 24 that are spread over all.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "support/points.rs"]
+mod points;
+
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value as Json;
 use stead_testkit::{skip, times};
 use tempfile::TempDir;
 
@@ -21,9 +28,10 @@ resources:
 - {name: three, type: Stead/Command, condition: "[stateChanged('Stead/File:conf')]", properties: {set: "echo three >> log"}}
 "#;
 
-/// System calls that change files, flush them or start programs.
-const CALLS: &str =
-    "openat,write,pwrite64,linkat,unlinkat,renameat2,rename,fsync,fdatasync,ftruncate,fchmod,clone,clone3,vfork";
+/// System calls that change files, flush them or start programs. Those that open files are none: a kill before one is a kill behind the
+/// last change, and there are so many that few kills would be left for the rest.
+const CALLS: &str = "write,pwrite64,linkat,symlinkat,unlinkat,renameat,renameat2,rename,mkdirat,fchmod,fchown,fchownat,ftruncate,fsync,\
+                     fdatasync,syncfs,clone,clone3,vfork";
 
 struct Place(TempDir);
 
@@ -52,17 +60,22 @@ impl Place {
         command
     }
 
-    fn apply(&self) -> Option<i32> {
-        self.command(env!("CARGO_BIN_EXE_stead"), &["apply", "main.yaml"]).status().unwrap().code()
+    fn run(&self, arguments: &[&str]) -> Option<i32> {
+        self.command(env!("CARGO_BIN_EXE_stead"), arguments).status().unwrap().code()
     }
 
-    /// Applies under strace. With a number, the process is killed before that one of the calls.
-    fn trace(&self, kill: Option<usize>) -> bool {
-        let inject = kill.map(|at| format!("inject={CALLS}:signal=KILL:when={at}"));
+    fn apply(&self) -> Option<i32> {
+        self.run(&["apply", "main.yaml"])
+    }
+
+    /// Runs stead under strace. With the name of a call and a number, the process is killed before that one of a thread.
+    fn trace(&self, run: &[&str], kill: Option<&(String, usize)>) -> bool {
+        let inject = kill.map(|(name, at)| format!("inject={name}:signal=KILL:when={at}"));
         let filter = format!("trace={CALLS}");
         let mut arguments = vec!["-f", "-qq", "-o", "trace", "-e", &filter];
         arguments.extend(inject.iter().flat_map(|inject| ["-e", inject.as_str()]));
-        arguments.extend([env!("CARGO_BIN_EXE_stead"), "apply", "--width", "1", "main.yaml"]);
+        arguments.push(env!("CARGO_BIN_EXE_stead"));
+        arguments.extend(run);
         self.command("strace", &arguments).status().unwrap().success()
     }
 
@@ -71,33 +84,42 @@ impl Place {
     }
 }
 
-/// How many of the calls one thread of an apply makes at most: a kill counts them for each thread.
-fn calls(document: &str) -> usize {
-    let place = Place::new(document);
-    assert!(place.trace(None), "{}", place.read("trace"));
-    let trace = place.read("trace");
-    let threads: std::collections::BTreeSet<&str> = trace.lines().filter_map(|line| line.split(' ').next()).collect();
-    let of = |thread: &&str| trace.lines().filter(|line| line.split(' ').next() == Some(thread)).count();
-    threads.iter().map(of).max().unwrap_or(0)
+/// A run that is killed.
+struct Victim<'v> {
+    begin: &'v dyn Fn() -> Place,
+    run: &'v [&'v str],
 }
 
-/// Has an apply of the document killed before calls that are spread over all; returns how often it was.
-fn kill(test: &str, document: &str, mut killed: impl FnMut(&Place, usize)) -> Option<usize> {
-    if Command::new("strace").arg("-V").output().is_err() {
-        skip(test, "there is no strace");
-        return None;
+impl Victim<'_> {
+    fn points(&self) -> Vec<(String, usize)> {
+        let place = (self.begin)();
+        assert!(place.trace(self.run, None), "{}", place.read("trace"));
+        points::points(&place.0.path().join("trace")).into_iter().collect()
     }
-    let (calls, tries) = (calls(document), times("STEAD_KILLS", 24));
-    let mut kills = 0;
-    for at in (1..=calls).rev().step_by((calls / tries).max(1)) {
-        let place = Place::new(document);
-        if !place.trace(Some(at)) {
-            kills += 1;
-            killed(&place, at);
+
+    /// Has it killed before calls that are spread over all; returns how often it was.
+    fn kill(&self, test: &str, mut killed: impl FnMut(&Place, &str)) -> Option<usize> {
+        if Command::new("strace").arg("-V").output().is_err() {
+            skip(test, "there is no strace");
+            return None;
         }
+        let (points, tries) = (self.points(), times("STEAD_KILLS", 24));
+        let mut kills = 0;
+        for point in points.iter().step_by((points.len() / tries).max(1)) {
+            let place = (self.begin)();
+            if !place.trace(self.run, Some(point)) {
+                kills += 1;
+                killed(&place, &format!("{} {}", point.0, point.1));
+            }
+        }
+        assert!(kills > 0, "nothing was killed");
+        Some(kills)
     }
-    assert!(kills > 0, "nothing was killed");
-    Some(kills)
+}
+
+/// Has an apply of the document killed.
+fn kill(test: &str, document: &str, killed: impl FnMut(&Place, &str)) -> Option<usize> {
+    Victim { begin: &|| Place::new(document), run: &["apply", "--width", "1", "main.yaml"] }.kill(test, killed)
 }
 
 #[test]
@@ -107,13 +129,13 @@ fn a_kill_at_any_point_loses_no_notification() {
         let (conf, log) = (place.read("conf"), place.read("log"));
         between += usize::from(conf == "new" && !(log.contains("one") && log.contains("three")));
         // What was killed may hold the lock for a moment, which is waited for.
-        assert_eq!(place.apply(), Some(0), "killed before call {at}");
+        assert_eq!(place.apply(), Some(0), "killed before {at}");
         let log = place.read("log");
         for each in ["one", "two", "three"] {
-            assert!(log.contains(each), "killed before call {at}: {each} was not run: {log}");
+            assert!(log.contains(each), "killed before {at}: {each} was not run: {log}");
         }
         assert_eq!(place.apply(), Some(0));
-        assert_eq!(place.read("log"), log, "killed before call {at}: nothing is owed any more");
+        assert_eq!(place.read("log"), log, "killed before {at}: nothing is owed any more");
     });
     let Some(kills) = kills else { return };
     println!("{kills} kills, {between} of them between a change and what acts on it");
@@ -131,10 +153,100 @@ fn a_kill_at_any_point_loses_nothing_that_was_created() {
         let there = || (0..40).filter(|name| place.0.path().join(format!("f{name}")).exists()).count();
         between += usize::from((2..40).contains(&there()));
         place.deliver("directives: {removed: remove}\nresources: []\n");
-        assert_eq!(place.apply(), Some(0), "killed before call {at}");
-        assert!(there() <= 1, "killed before call {at}: {} files stay", there());
+        assert_eq!(place.apply(), Some(0), "killed before {at}");
+        assert!(there() <= 1, "killed before {at}: {} files stay", there());
     });
     let Some(kills) = kills else { return };
     println!("{kills} kills, {between} of them after some of the files");
     assert!(between > 0, "nothing was killed when it matters");
+}
+
+const UNDONE: &str = r#"
+resources:
+- {name: conf, type: Stead/File, properties: {path: at/conf, content: "new\n", mode: '0600'}}
+- {name: made, type: Stead/File, properties: {path: at/a/b/made, content: x, parents: true}}
+- {name: line, type: Stead/Line, properties: {path: at/lines, line: second}}
+- {name: gone, type: Stead/Directory, properties: {path: at/gone, _exist: false, recurse: true}}
+- {name: link, type: Stead/Symlink, properties: {path: at/link, target: made}}
+- {name: handler, type: Stead/Command, properties: {set: "cat at/conf >> log"}, directives: {onChanges: ['Stead/File:conf']}}
+"#;
+
+/// All that is at a path, times apart.
+fn tree(path: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+    let mode = fs::symlink_metadata(path).unwrap().permissions().mode();
+    let content = match fs::read_link(path) {
+        Ok(target) => target.into_os_string().into_encoded_bytes(),
+        Err(_) if path.is_dir() => Vec::new(),
+        Err(_) => fs::read(path).unwrap(),
+    };
+    found.insert(path.to_owned(), (mode, content));
+    if path.is_dir() && !path.is_symlink() {
+        for entry in fs::read_dir(path).unwrap() {
+            tree(&entry.unwrap().path(), found);
+        }
+    }
+}
+
+impl Place {
+    /// One with a recorded run that can be taken back.
+    fn recorded() -> Self {
+        let place = Self::new(UNDONE);
+        let at = |name: &str| place.0.path().join("at").join(name);
+        fs::create_dir_all(at("gone/in")).unwrap();
+        for (name, content) in [("conf", "old\n"), ("lines", "first\n"), ("gone/in/f", "f"), ("gone/g", "g")] {
+            fs::write(at(name), content).unwrap();
+        }
+        fs::set_permissions(at("gone/in"), fs::Permissions::from_mode(0o750)).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+        place
+    }
+
+    fn at(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        tree(&self.0.path().join("at"), &mut found);
+        let start = self.0.path().to_owned();
+        found.into_iter().map(|(path, it)| (path.strip_prefix(&start).unwrap().to_owned(), it)).collect()
+    }
+
+    /// Returns whether an undo is recorded that came to its end.
+    fn is_undone(&self) -> bool {
+        let mut history = self.command(env!("CARGO_BIN_EXE_stead"), &["history", "--output", "json"]);
+        let runs: Json = serde_json::from_slice(&history.stdout(Stdio::piped()).output().unwrap().stdout).unwrap();
+        let is_undone = |run: &Json| {
+            let is_undo = run["document"].as_str().is_some_and(|document| document.starts_with("undo of "));
+            is_undo && run["state"] == "finished"
+        };
+        runs["runs"].as_array().unwrap().iter().any(is_undone)
+    }
+}
+
+/// An undo that was killed goes on with the same command: everything is as it was before the run, and what acts on that has acted. One
+/// that is recorded as finished has done all of that.
+#[test]
+fn an_undo_that_is_killed_at_any_point_goes_on() {
+    let before = Place::recorded().at();
+    let begin = || {
+        let place = Place::recorded();
+        assert_eq!(place.run(&["apply", "--record", "main.yaml"]), Some(0));
+        place
+    };
+    let after = begin().at();
+    let undo = ["undo", "--yes", "--keep-runs", "1"];
+    let victim = Victim { begin: &begin, run: &undo };
+    let (mut between, mut ended) = (0, 0);
+    let kills = victim.kill("an_undo_that_is_killed_at_any_point_goes_on", |place, at| {
+        let then = place.at();
+        between += usize::from(then != before && then != after);
+        if place.is_undone() {
+            ended += 1;
+        } else {
+            assert_eq!(place.run(&undo), Some(0), "killed before {at}");
+        }
+        let log = place.read("log");
+        assert!(place.at() == before, "killed before {at}: {:?}", place.at());
+        assert!(log.starts_with("new\nold\n"), "killed before {at}: the handler did not act: {log}");
+    });
+    let Some(kills) = kills else { return };
+    println!("{kills} kills, {between} of them after a part was taken back, {ended} of one that had ended");
+    assert!(between * 4 > kills, "nothing was killed when it matters");
 }

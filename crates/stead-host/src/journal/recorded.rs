@@ -84,39 +84,13 @@ impl RecordedRuns {
         }
     }
 
-    /// Begins to record a run, and removes the oldest ones of which there are more than `keep`. One that is being recorded
-    /// is never removed.
-    pub fn begin(&self, at: Timestamp, keep: NonZeroUsize) -> Result<(RunId, FileJournal), OpenJournalError> {
+    /// Begins to record a run, with the one that it takes back, if it does. Nobody else begins one until it has its journal.
+    pub fn begin(&self, at: Timestamp, undoes: Option<&RunId>) -> Result<Beginning<'_>, OpenJournalError> {
         let lock = self.lock()?;
         let used = self.ids()?;
         let exhausted = || io::Error::other("too many runs began in this second");
         let id = RunId::next(at, &used).ok_or_else(|| system("name", self.directory.path(), exhausted()))?;
-        let journal = FileJournal::create_unflushed(&self.path_of(&id))?;
-        self.remove_oldest(&used, (used.len() + 1).saturating_sub(keep.get()), &lock);
-        Ok((id, journal))
-    }
-
-    /// A new file beside the records of a run for what the run changes. The oldest of such files are removed where all together have
-    /// could come to more than a gibibyte; none of a run that is being recorded is.
-    pub fn begin_images(&self, id: &RunId) -> Result<File, OpenJournalError> {
-        let lock = self.lock()?;
-        let ids = self.ids()?;
-        self.remove_orphans(&ids, id)?;
-        let mut all = Vec::new();
-        for id in ids {
-            let size =
-                self.directory.open_file(&images_of(&id)).and_then(|file| file.metadata()).map(|found| found.len());
-            all.extend(size.ok().map(|size| (id, size)));
-        }
-        let mut total: u64 = all.iter().map(|(_, size)| size).sum();
-        for (id, size) in all {
-            if total > MOST_IMAGES && self.is_over(&id, &lock) {
-                self.remove(&images_of(&id));
-                total -= size;
-            }
-        }
-        let path = self.directory.path().join(images_of(id));
-        self.directory.append(&images_of(id), Presence::New).map_err(|source| system("create", &path, source))
+        Ok(Beginning { runs: self, lock, used, id, undoes: undoes.cloned() })
     }
 
     /// Removes what runs changed whose records somebody removed, and what has the name of a run that begins.
@@ -179,11 +153,6 @@ impl RecordedRuns {
         Ok(RecordedRun { events, is_running })
     }
 
-    /// Removes the oldest of these runs, but none that is being recorded.
-    fn remove_oldest(&self, ids: &[RunId], count: usize, directory: &File) {
-        ids.iter().filter(|id| self.is_over(id, directory)).take(count).for_each(|id| self.forget(id));
-    }
-
     /// Opens a journal for reading. Nothing that is not a regular file is waited for.
     fn file(&self, id: &RunId) -> Result<File, OpenJournalError> {
         let failed = |source| system("open", &self.path_of(id), source);
@@ -200,6 +169,54 @@ impl RecordedRuns {
 
     fn path_of(&self, id: &RunId) -> PathBuf {
         self.directory.path().join(id.as_str())
+    }
+}
+
+/// A run that begins to be recorded. It is not there until it has its journal: after a kill before that, nothing of it was done.
+pub struct Beginning<'r> {
+    runs: &'r RecordedRuns,
+    lock: File,
+    /// The runs that there are.
+    used: Vec<RunId>,
+    id: RunId,
+    undoes: Option<RunId>,
+}
+
+impl Beginning<'_> {
+    /// The name of the run.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// A new file for what the run changes. The oldest of such files are removed where all together could come to more than a
+    /// gibibyte, but none that must stay.
+    pub fn images(&self) -> Result<File, OpenJournalError> {
+        let Self { runs, used, id, .. } = self;
+        runs.remove_orphans(used, id)?;
+        let size = |id| Some((id, runs.directory.open_file(&images_of(id)).ok()?.metadata().ok()?.len()));
+        let all: Vec<(&RunId, u64)> = used.iter().filter_map(size).collect();
+        let mut total: u64 = all.iter().map(|(_, size)| size).sum();
+        for (id, size) in all {
+            if total > MOST_IMAGES && self.may_go(id) {
+                runs.remove(&images_of(id));
+                total -= size;
+            }
+        }
+        let path = runs.directory.path().join(images_of(id));
+        runs.directory.append(&images_of(id), Presence::New).map_err(|source| system("create", &path, source))
+    }
+
+    /// Creates the journal, and removes the oldest runs of which there are more than `keep`, but none that must stay.
+    pub fn journal(self, keep: NonZeroUsize) -> Result<(RunId, FileJournal), OpenJournalError> {
+        let journal = FileJournal::create_unflushed(&self.runs.path_of(&self.id))?;
+        let count = (self.used.len() + 1).saturating_sub(keep.get());
+        self.used.iter().filter(|id| self.may_go(id)).take(count).for_each(|id| self.runs.forget(id));
+        Ok((self.id, journal))
+    }
+
+    /// A run stays while it is recorded, and while another takes it back: after a kill that goes on.
+    fn may_go(&self, id: &RunId) -> bool {
+        self.undoes.as_ref() != Some(id) && self.runs.is_over(id, &self.lock)
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use stead_core::event::Event;
 use stead_core::run::Run;
 use stead_engine::{RunOptions, Summary, error_chain};
-use stead_host::journal::{FileJournal, Journal, JournalError, OpenJournalError, RecordedRuns, RunId};
+use stead_host::journal::{Beginning, FileJournal, Journal, JournalError, OpenJournalError, RecordedRuns, RunId};
 use stead_host::store::images::{Images, OnFailure, Scene};
 use stead_host::store::keys;
 
@@ -24,8 +24,8 @@ pub(super) struct Recorder {
     /// True if it was asked for; an undo is recorded without that.
     stated: bool,
     detaches: bool,
-    /// The name of the run that this one takes back.
-    undoes: Option<String>,
+    /// The run that this one takes back.
+    undoes: Option<RunId>,
 }
 
 /// A run that is being recorded.
@@ -50,7 +50,7 @@ impl Recorder {
 
     /// The recorder of a run that takes another one back.
     pub(super) fn undoes(self, run: &RunId) -> Self {
-        Self { undoes: Some(run.to_string()), ..self }
+        Self { undoes: Some(run.clone()), ..self }
     }
 
     /// Returns whether recording was asked for.
@@ -60,14 +60,13 @@ impl Recorder {
 
     /// Begins to record a run, which goes on without whoever asked for it where that is asked for.
     pub(super) fn begin(&self, ready: &Ready) -> Result<Option<Recording>, Exit> {
-        let Some((id, journal)) = settled(self.runs.begin(Timestamp::now(), self.keep), self.stated)? else {
+        let Some(run) = settled(self.runs.begin(Timestamp::now(), self.undoes.as_ref()), self.stated)? else {
             return Ok(None);
         };
-        let scene = Scene { undoes: self.undoes.clone(), ..ready.session.scene(&ready.prepared) };
-        let images = self.images(&id, scene).map_err(|why| {
-            tracing::warn!("this run cannot be taken back: {why}");
-        });
-        let images = images.ok();
+        let undoes = self.undoes.as_ref().map(ToString::to_string);
+        let images = self.images(&run, Scene { undoes, ..ready.session.scene(&ready.prepared) });
+        let Some((id, journal)) = settled(run.journal(self.keep), self.stated)? else { return Ok(None) };
+        let images = images.map_err(|why| tracing::warn!("this run cannot be taken back: {why}")).ok();
         let journal: Box<dyn Journal> = match (self.stated, &images) {
             (true, _) => Box::new(journal),
             (false, images) => Box::new(Dispensable { journal: Some(journal), images: images.clone() }),
@@ -78,10 +77,10 @@ impl Recorder {
         Ok(Some(Recording { id, journal, images }))
     }
 
-    fn images(&self, id: &RunId, scene: Scene) -> Result<Images, String> {
+    fn images(&self, run: &Beginning<'_>, scene: Scene) -> Result<Images, String> {
         let keys = keys().map_err(|error| error_chain(&error))?;
         let keys = keys.ok_or("there is no home folder; STEAD_STATE names a folder to keep it in")?;
-        let file = self.runs.begin_images(id).map_err(|error| error_chain(&error))?;
+        let file = run.images().map_err(|error| error_chain(&error))?;
         let on_failure = if self.stated { OnFailure::Stop } else { OnFailure::GoOn };
         Images::begin(file, &keys, scene, on_failure).map_err(|error| error_chain(&error))
     }

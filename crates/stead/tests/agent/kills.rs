@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "it says what it did, as tests do")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 use stead_testkit::{times, until};
 
+use crate::points::points;
 use crate::releases::{BOTH, FOR_WEB, Shop};
 
 /// The system calls by which anything changes.
@@ -186,24 +187,6 @@ impl Scene {
     }
 }
 
-/// The system calls of a look, each with how often its thread had made it.
-fn points(log: &Path) -> Vec<(String, usize)> {
-    let mut counts = BTreeMap::<(String, String), usize>::new();
-    let mut points = BTreeSet::new();
-    for line in fs::read_to_string(log).unwrap().lines().filter(|line| !line.contains("resumed>")) {
-        let Some((thread, (name, _))) =
-            line.split_once(' ').and_then(|(thread, rest)| Some((thread, rest.trim_start().split_once('(')?)))
-        else {
-            continue;
-        };
-        let count = counts.entry((thread.to_owned(), name.to_owned())).or_default();
-        *count += 1;
-        points.insert((name.to_owned(), *count));
-    }
-    assert!(points.iter().any(|(name, _)| name.starts_with("rename")), "{points:?}");
-    points.into_iter().collect()
-}
-
 fn is_killed_anywhere(test: &str, is_repository: bool) {
     if !Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|ended| ended.success()) {
         return stead_testkit::skip(test, "strace is not installed, or may not trace");
@@ -215,7 +198,8 @@ fn is_killed_anywhere(test: &str, is_repository: bool) {
     assert_eq!(scene.looks(), Outcome::Staged);
     tracer.end(Signal::TERM);
     let expected = scene.converges("without a kill");
-    let points = points(&log);
+    let points: Vec<(String, usize)> = points(&log).into_iter().collect();
+    assert!(points.iter().any(|(name, _)| name.starts_with("rename")), "{points:?}");
     let wanted = times("STEAD_FOLLOW_KILLS", 5).min(points.len());
     let mut counts = [0; 3];
     for (name, when) in points.iter().step_by(points.len().div_ceil(wanted)) {
