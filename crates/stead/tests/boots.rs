@@ -17,6 +17,8 @@ mod forms;
 mod installed;
 #[path = "boots/machines.rs"]
 mod machines;
+#[path = "boots/modules.rs"]
+mod modules;
 #[path = "boots/powershell.rs"]
 mod powershell;
 #[path = "boots/releases.rs"]
