@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::extension::vsix;
 use crate::notices::bill_of_materials;
-use crate::package::{Package, Printed, deb, failed, folder, output, release_build, rpm, tar, write};
+use crate::package::{PROGRAMS, Package, Printed, deb, failed, folder, output, release_build, rpm, tar, write};
 use crate::program::Program;
 use crate::repository::{Repository, root};
 
-const USAGE: &str = "usage: cargo xtask package FORMAT [--binary FILE]… [--out FOLDER]
+const USAGE: &str = "usage: cargo xtask package FORMAT [--program NAME] [--binary FILE]… [--out FOLDER]
 
   all     archives and packages with static programs for x86_64 and aarch64, the extension, a bill of materials, checksums
   deb     a package for Debian and its derivatives; needs dpkg-dev
@@ -19,6 +19,7 @@ const USAGE: &str = "usage: cargo xtask package FORMAT [--binary FILE]… [--out
   vsix    the extension for VS Code; needs npm, and fetches packages of it
   folder  the files of an installation below FOLDER
 
+  --program NAME stead, or the controller stead-fleet, in a package of its own [default: stead]
   --binary FILE  the program, for 'all' several [default: what cargo build --release builds]
   --out FOLDER   where the result is placed [default: target/package]";
 
@@ -28,10 +29,15 @@ const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-
 /// Makes a package, or all of them. A line each: where it is, or why it is not there.
 pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, String> {
     let (mut format, mut binaries, mut out) = (None, Vec::new(), root().join("target/package"));
+    let mut name = PROGRAMS[0];
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--binary" => binaries.push(Program::read(PathBuf::from(words.next().ok_or(USAGE)?))?),
+            "--program" => {
+                let stated = words.next();
+                name = PROGRAMS.into_iter().find(|name| stated.is_some_and(|stated| stated == name)).ok_or(USAGE)?;
+            }
             "--out" => out = PathBuf::from(words.next().ok_or(USAGE)?),
             word if format.is_none() && !word.starts_with('-') => format = Some(word),
             _ => return Err(USAGE.to_owned()),
@@ -48,9 +54,9 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, S
         "folder" => folder,
         _ => return Err(USAGE.to_owned()),
     };
-    let program = binaries.pop().map_or_else(|| Program::read(release_build()?), Ok)?;
-    let printed = Printed::by(&program.path)?;
-    let path = make(&Package::new(repository, program, printed)?, &out)?;
+    let program = binaries.pop().map_or_else(|| Program::read(release_build(name)?), Ok)?;
+    let printed = if name == PROGRAMS[0] { Printed::by(&program.path)? } else { Printed::default() };
+    let path = make(&Package::of(name, repository, program, printed)?, &out)?;
     Ok(format!("{}\n", path.display()))
 }
 
@@ -98,7 +104,7 @@ fn packed(
         }
     }
     let bill = out.join(format!("stead-{}.cdx.json", env!("CARGO_PKG_VERSION")));
-    write(&bill, &format!("{:#}\n", bill_of_materials(repository)?))?;
+    write(&bill, &format!("{:#}\n", bill_of_materials(repository, PROGRAMS[0])?))?;
     made.push(bill);
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = output(Command::new("sha256sum").args(names).current_dir(out))?;

@@ -9,10 +9,10 @@ use crate::repository::{Package, Repository};
 use crate::tidy::reach;
 
 /// One text with all of them, the same for the same libraries.
-pub(crate) fn notices(repository: &Repository) -> Result<String, String> {
+pub(crate) fn notices(repository: &Repository, program: &str) -> Result<String, String> {
     let mut list = BTreeSet::new();
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in linked(repository)? {
+    for package in linked(repository, program)? {
         let name = format!("{} {}", package.name(), package.version());
         for text in texts_of(package)? {
             texts.entry(text).or_default().insert(name.clone());
@@ -24,18 +24,23 @@ pub(crate) fn notices(repository: &Repository) -> Result<String, String> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         format!("\n{}\n{}\n\n{text}\n", "-".repeat(80), names.join(", "))
     });
-    Ok(format!("stead contains libraries of others:\n\n{list}{}", texts.collect::<String>()))
+    Ok(format!("{program} contains libraries of others:\n\n{list}{}", texts.collect::<String>()))
 }
 
 /// The libraries that are in the program.
-pub(crate) fn linked(repository: &Repository) -> Result<impl Iterator<Item = Package<'_>>, String> {
-    let program = repository.members().find(|member| member.name() == "stead").ok_or("there is no package stead")?;
+pub(crate) fn linked<'a>(
+    repository: &'a Repository,
+    program: &str,
+) -> Result<impl Iterator<Item = Package<'a>>, String> {
+    let mut members = repository.members();
+    let program =
+        members.find(|member| member.name() == program).ok_or_else(|| format!("there is no package {program}"))?;
     let names = reach(repository, program.id());
     Ok(repository.packages().filter(move |each| each.source().is_some() && names.contains(each.name())))
 }
 
 /// The bill of materials of the program, in the form of `CycloneDX`.
-pub(crate) fn bill_of_materials(repository: &Repository) -> Result<Value, String> {
+pub(crate) fn bill_of_materials(repository: &Repository, program: &str) -> Result<Value, String> {
     let component = |name: &str, version: &str, licence: &str| {
         json!({
             "type": "library",
@@ -47,9 +52,9 @@ pub(crate) fn bill_of_materials(repository: &Repository) -> Result<Value, String
         })
     };
     let mut parts: Vec<Value> =
-        linked(repository)?.map(|each| component(each.name(), each.version(), each.licence())).collect();
+        linked(repository, program)?.map(|each| component(each.name(), each.version(), each.licence())).collect();
     parts.sort_by_key(|part| part["purl"].as_str().unwrap_or_default().to_owned());
-    let mut program = component("stead", env!("CARGO_PKG_VERSION"), "MIT OR Apache-2.0");
+    let mut program = component(program, env!("CARGO_PKG_VERSION"), "MIT OR Apache-2.0");
     program["type"] = "application".into();
     Ok(json!({
         "bomFormat": "CycloneDX",
@@ -84,9 +89,9 @@ mod tests {
     #[test]
     fn the_bill_of_materials_names_each_library_with_its_licence() {
         let repository = Repository::read().unwrap();
-        let bill = bill_of_materials(&repository).unwrap();
+        let bill = bill_of_materials(&repository, "stead").unwrap();
         let components = bill["components"].as_array().unwrap();
-        assert_eq!(components.len(), linked(&repository).unwrap().count());
+        assert_eq!(components.len(), linked(&repository, "stead").unwrap().count());
         assert!(components.iter().any(|each| each["name"] == "serde_json"), "{bill}");
         for each in components {
             assert!(!each["licenses"][0]["expression"].as_str().unwrap().is_empty(), "{each}");

@@ -1,7 +1,8 @@
 //! `cargo xtask package FORMAT`: what users install, made by the tools of the distributions.
 //!
 //! All formats have the same files, which are staged once: the program, its manual pages and completions, which it prints
-//! itself, the unit of the agent, schemas and notices. The same sources and the same `SOURCE_DATE_EPOCH` give the same bytes.
+//! itself, the unit of the agent, schemas and notices. The controller is a package of its own: most machines have none. The same
+//! sources and the same `SOURCE_DATE_EPOCH` give the same bytes.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +14,16 @@ use crate::notices::{bill_of_materials, notices};
 use crate::program::Program;
 use crate::repository::{Repository, root};
 
+/// The programs that are packed: what each machine has, and the controller.
+pub(crate) const PROGRAMS: [&str; 2] = [STEAD, "stead-fleet"];
+
+const STEAD: &str = "stead";
+
 /// Where a format has what others have elsewhere.
 struct Layout {
     zsh: &'static str,
-    licences: &'static str,
+    /// The folder of the folder with the licences, where the format has one.
+    licences: Option<&'static str>,
     unit: Option<&'static str>,
 }
 
@@ -25,10 +32,9 @@ const ADAPTERS: [&str; 3] = ["ansible", "common", "idem"];
 
 const UNIT: &str = "usr/lib/systemd/system/stead-agent.service";
 
-const DEBIAN: Layout =
-    Layout { zsh: "usr/share/zsh/vendor-completions", licences: "usr/share/doc/stead", unit: Some(UNIT) };
+const DEBIAN: Layout = Layout { zsh: "usr/share/zsh/vendor-completions", licences: None, unit: Some(UNIT) };
 const FEDORA: Layout =
-    Layout { zsh: "usr/share/zsh/site-functions", licences: "usr/share/licenses/stead", unit: Some(UNIT) };
+    Layout { zsh: "usr/share/zsh/site-functions", licences: Some("usr/share/licenses"), unit: Some(UNIT) };
 const PLAIN: Layout = Layout { unit: None, ..FEDORA };
 
 /// When the sources were changed last.
@@ -40,18 +46,20 @@ fn epoch() -> Result<u64, String> {
         .ok_or("SOURCE_DATE_EPOCH must be a number of seconds".to_owned())
 }
 
-pub(crate) fn release_build() -> Result<PathBuf, String> {
+/// Builds a program.
+pub(crate) fn release_build(name: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--locked", "-p", "stead"]).current_dir(root());
+    cargo.args(["build", "--release", "--locked", "-p", name]).current_dir(root());
     if !cargo.status().is_ok_and(|status| status.success()) {
         return Err("the program cannot be built".to_owned());
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    Ok(root().join(target).join("release/stead"))
+    Ok(root().join(target).join("release").join(name))
 }
 
 /// A program with what belongs to it.
 pub(crate) struct Package {
+    name: &'static str,
     program: Program,
     printed: Printed,
     version: &'static str,
@@ -61,16 +69,35 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// The package of a program.
+    /// The package of `stead`.
     pub(crate) fn new(repository: &Repository, program: Program, printed: Printed) -> Result<Self, String> {
-        let bill = format!("{:#}\n", bill_of_materials(repository)?);
-        let (version, epoch, notices) = (env!("CARGO_PKG_VERSION"), epoch()?, notices(repository)?);
-        Ok(Self { program, printed, version, epoch, notices, bill })
+        Self::of(STEAD, repository, program, printed)
+    }
+
+    /// The package of one of the programs.
+    pub(crate) fn of(
+        name: &'static str,
+        repository: &Repository,
+        program: Program,
+        printed: Printed,
+    ) -> Result<Self, String> {
+        let bill = format!("{:#}\n", bill_of_materials(repository, name)?);
+        let (version, epoch, notices) = (env!("CARGO_PKG_VERSION"), epoch()?, notices(repository, name)?);
+        Ok(Self { name, program, printed, version, epoch, notices, bill })
+    }
+
+    /// Returns whether it is what each machine has, with adapters, schemas and the agent.
+    fn is_stead(&self) -> bool {
+        self.name == STEAD
+    }
+
+    fn documents(&self) -> String {
+        format!("usr/share/doc/{}", self.name)
     }
 }
 
-/// The texts that a program prints of itself, which are the same on every processor.
-#[derive(Clone)]
+/// The texts that a program prints of itself, which are the same on every processor. The controller prints none.
+#[derive(Clone, Default)]
 pub(crate) struct Printed {
     /// The shell, and its script.
     pub(crate) completions: Vec<(&'static str, String)>,
@@ -104,18 +131,19 @@ const OF_DEBIAN: &str = "packaging/debian";
 const REVISION: &str = "1";
 
 pub(crate) fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
-    const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+    // They are about the agent.
+    let scripts: &[&str] = if package.is_stead() { &["postinst", "prerm", "postrm"] } else { &[] };
     let work = Work::below(out)?;
     let stage = work.0.join("stage");
     package.stage(&stage, &DEBIAN)?;
     let architecture = package.program.of_debian();
     let version = format!("{}-{REVISION}", package.version);
-    debian_documents(package, &version, &stage.join("usr/share/doc/stead"))?;
+    debian_documents(package, &version, &stage.join(package.documents()))?;
     let sums = ["-c", "find usr -type f | LC_ALL=C sort | xargs md5sum"];
     let sums = output(Command::new("sh").args(sums).current_dir(&stage))?;
     let size = output(Command::new("du").args(["-sk", "--apparent-size"]).arg(&stage))?;
-    let depends = if package.program.is_static { String::new() } else { libraries(&work.0)? };
-    let control = read(&root().join(OF_DEBIAN).join("control"))?
+    let depends = if package.program.is_static { String::new() } else { libraries(package, &work.0)? };
+    let control = read(&root().join(OF_DEBIAN).join(format!("{}.control", package.name)))?
         .replace("@VERSION@", &version)
         .replace("@ARCHITECTURE@", architecture)
         .replace("@SIZE@", size.split_whitespace().next().unwrap_or("0"))
@@ -123,14 +151,14 @@ pub(crate) fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
     let about = stage.join("DEBIAN");
     write(&about.join("control"), &control)?;
     write(&about.join("md5sums"), &sums)?;
-    for name in SCRIPTS {
+    for name in scripts {
         write(&about.join(name), &read(&root().join(OF_DEBIAN).join(name))?)?;
     }
     package.seal(&stage)?;
-    for name in SCRIPTS {
+    for name in scripts {
         set_mode(&about.join(name), 0o755)?;
     }
-    let file = out.join(format!("stead_{version}_{architecture}.deb"));
+    let file = out.join(format!("{}_{version}_{architecture}.deb", package.name));
     let mut pack = Command::new("dpkg-deb");
     pack.args(["--root-owner-group", "--build"]).arg(&stage).arg(&file);
     output(pack.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
@@ -138,10 +166,11 @@ pub(crate) fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
 }
 
 /// The field of Debian that names the libraries of the staged program.
-fn libraries(work: &Path) -> Result<String, String> {
+fn libraries(package: &Package, work: &Path) -> Result<String, String> {
     // dpkg-shlibdeps wants to know whose libraries it looks for.
     write(&work.join("debian/control"), "Source: stead\n\nPackage: stead\nArchitecture: any\n")?;
-    let found = output(Command::new("dpkg-shlibdeps").args(["-O", "stage/usr/bin/stead"]).current_dir(work))?;
+    let program = format!("stage/usr/bin/{}", package.name);
+    let found = output(Command::new("dpkg-shlibdeps").args(["-O", &program]).current_dir(work))?;
     Ok(format!("Depends: {}\n", found.trim().trim_start_matches("shlibs:Depends=")))
 }
 
@@ -153,8 +182,9 @@ fn debian_documents(package: &Package, version: &str, folder: &Path) -> Result<(
     let time = format!("--date=@{}", package.epoch);
     let time = output(Command::new("date").args(["--utc", "--rfc-email", &time]))?;
     let changes = format!(
-        "stead ({version}) unstable; urgency=medium\n\n  * changelog.gz has what changed.\n\n \
+        "{} ({version}) unstable; urgency=medium\n\n  * changelog.gz has what changed.\n\n \
          -- The stead developers <stead@example.invalid>  {}\n",
+        package.name,
         time.trim()
     );
     write(&folder.join("changelog.Debian"), &changes)?;
@@ -181,7 +211,7 @@ pub(crate) fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
     }
     rpmbuild
         .args(["-bb", "--quiet", "--target", package.program.processor])
-        .arg(root().join("packaging/rpm/stead.spec"));
+        .arg(root().join("packaging/rpm").join(format!("{}.spec", package.name)));
     output(rpmbuild.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rpm");
     let result = files(&results)?.into_iter().find(is_package).ok_or("rpmbuild made no package")?;
@@ -195,7 +225,7 @@ pub(crate) fn tar(package: &Package, out: &Path) -> Result<PathBuf, String> {
     let stage = work.0.join("stage");
     package.stage(&stage, &PLAIN)?;
     package.seal(&stage)?;
-    let name = format!("stead-{}-{}", package.version, package.program.target());
+    let name = format!("{}-{}-{}", package.name, package.version, package.program.target());
     let archive = work.0.join(format!("{name}.tar"));
     let mut pack = Command::new("tar");
     pack.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
@@ -214,7 +244,7 @@ pub(crate) fn folder(package: &Package, out: &Path) -> Result<PathBuf, String> {
 impl Package {
     /// Places all files below a folder, as they are below the root of a machine.
     fn stage(&self, stage: &Path, layout: &Layout) -> Result<(), String> {
-        let program = stage.join("usr/bin/stead");
+        let program = stage.join("usr/bin").join(self.name);
         // One that runs cannot be written to.
         let _ = fs::remove_file(&program);
         write(&program, "")?;
@@ -231,7 +261,7 @@ impl Package {
             };
             write(&stage.join(path), script)?;
         }
-        if let Some(path) = layout.unit {
+        if let Some(path) = layout.unit.filter(|_| self.is_stead()) {
             write(&stage.join(path), &self.printed.unit)?;
         }
         for (name, page) in &self.printed.pages {
@@ -239,28 +269,19 @@ impl Package {
             write(&path, page)?;
             compress(&path)?;
         }
-        for schema in files(&root().join("schemas"))? {
-            let name = schema.file_name().unwrap_or_default();
-            write(&stage.join("usr/share/stead/schemas").join(name), &read(&schema)?)?;
+        if self.is_stead() {
+            stage_shared(stage)?;
         }
-        for folder in ADAPTERS {
-            for file in files(&root().join("adapters").join(folder))? {
-                let name = file.file_name().unwrap_or_default();
-                if file.parent().is_some_and(|parent| parent.ends_with(folder)) {
-                    write(&stage.join("usr/lib/stead/adapters").join(folder).join(name), &read(&file)?)?;
-                }
-            }
-        }
-        let documents = stage.join("usr/share/doc/stead");
+        let documents = stage.join(self.documents());
         write(&documents.join("changelog"), &read(&root().join("CHANGELOG.md"))?)?;
         write(&documents.join("THIRD-PARTY"), &self.notices)?;
-        write(&documents.join("stead.cdx.json"), &self.bill)?;
+        write(&documents.join(format!("{}.cdx.json", self.name)), &self.bill)?;
         compress(&documents.join("changelog"))?;
         compress(&documents.join("THIRD-PARTY"))?;
-        compress(&documents.join("stead.cdx.json"))?;
-        if layout.licences != DEBIAN.licences {
+        compress(&documents.join(format!("{}.cdx.json", self.name)))?;
+        if let Some(folder) = layout.licences {
             for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
-                write(&stage.join(layout.licences).join(name), &read(&root().join(name))?)?;
+                write(&stage.join(folder).join(self.name).join(name), &read(&root().join(name))?)?;
             }
         }
         Ok(())
@@ -268,7 +289,7 @@ impl Package {
 
     /// Gives everything below a folder the modes and the time of a package.
     fn seal(&self, path: &Path) -> Result<(), String> {
-        let is_program = path.ends_with("usr/bin/stead");
+        let is_program = path.parent().is_some_and(|folder| folder.ends_with("usr/bin"));
         set_mode(path, if path.is_dir() || is_program { 0o755 } else { 0o644 })?;
         if path.is_dir() {
             for entry in entries(path)? {
@@ -279,6 +300,23 @@ impl Package {
         let times = FileTimes::new().set_accessed(time).set_modified(time);
         File::open(path).and_then(|file| file.set_times(times)).map_err(failed(path))
     }
+}
+
+/// Places what `stead` reads besides: schemas and adapters.
+fn stage_shared(stage: &Path) -> Result<(), String> {
+    for schema in files(&root().join("schemas"))? {
+        let name = schema.file_name().unwrap_or_default();
+        write(&stage.join("usr/share/stead/schemas").join(name), &read(&schema)?)?;
+    }
+    for folder in ADAPTERS {
+        for file in files(&root().join("adapters").join(folder))? {
+            let name = file.file_name().unwrap_or_default();
+            if file.parent().is_some_and(|parent| parent.ends_with(folder)) {
+                write(&stage.join("usr/lib/stead/adapters").join(folder).join(name), &read(&file)?)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Collects the page of a command, and those of the commands that it names.

@@ -34,22 +34,32 @@ const FILES: &[&str] = &[
     "usr/share/zsh/site-functions/_stead",
 ];
 
+/// The files of the controller, in packages of Fedora.
+const CONTROLLER: &[&str] = &[
+    "usr/bin/stead-fleet",
+    "usr/share/doc/stead-fleet/THIRD-PARTY.gz",
+    "usr/share/doc/stead-fleet/changelog.gz",
+    "usr/share/doc/stead-fleet/stead-fleet.cdx.json.gz",
+    "usr/share/licenses/stead-fleet/LICENSE-APACHE",
+    "usr/share/licenses/stead-fleet/LICENSE-MIT",
+];
+
 /// Makes a package of what the tests of the whole workspace built. `None`, which is reported, if they are not those.
-fn package(test: &str, format: &str, out: &Path) -> Option<String> {
-    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("stead");
+fn package(test: &str, format: &str, name: &str, out: &Path) -> Option<String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(name);
     if !program.exists() {
-        stead_testkit::skip(test, "stead is not built");
+        stead_testkit::skip(test, &format!("{name} is not built"));
         return None;
     }
     let mut package = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    package.args(["package", format, "--binary"]).arg(program).arg("--out").arg(out);
+    package.args(["package", format, "--program", name, "--binary"]).arg(program).arg("--out").arg(out);
     Some(succeeds(package.env("SOURCE_DATE_EPOCH", "0")).trim().to_owned())
 }
 
 #[test]
 fn an_installation_has_what_belongs_to_it() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    if package("an_installation_has_what_belongs_to_it", "folder", folder.path()).is_none() {
+    if package("an_installation_has_what_belongs_to_it", "folder", "stead", folder.path()).is_none() {
         return;
     }
     let all = files(folder.path(), folder.path());
@@ -73,11 +83,40 @@ fn an_installation_has_what_belongs_to_it() {
     }
 }
 
+/// The controller is a package of its own, which says what it is made of; that of the program has none of it.
+#[test]
+fn the_controller_is_a_package_of_its_own() {
+    const TEST: &str = "the_controller_is_a_package_of_its_own";
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    if package(TEST, "folder", "stead-fleet", folder.path()).is_none() {
+        return;
+    }
+    let all = files(folder.path(), folder.path());
+    assert_eq!(all.iter().map(String::as_str).collect::<Vec<_>>(), CONTROLLER);
+    let version = succeeds(Command::new(folder.path().join(CONTROLLER[0])).arg("--version"));
+    assert!(version.starts_with("stead-fleet "), "{version}");
+    let bill = succeeds(Command::new("gzip").args(["-dc"]).arg(folder.path().join(CONTROLLER[3])));
+    assert!(bill.contains("\"name\": \"rusqlite\"") && !bill.contains("\"name\": \"lsp-types\""), "{bill}");
+    if Command::new("dpkg-shlibdeps").arg("--version").output().is_err() {
+        return stead_testkit::skip(TEST, "there is no dpkg-dev");
+    }
+    let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Some(file) = package(TEST, "deb", "stead-fleet", made.path()) else { return };
+    let fields = succeeds(Command::new("dpkg-deb").args(["--field", &file, "Package", "Depends", "Recommends"]));
+    assert!(fields.contains("Package: stead-fleet\nDepends: libc6"), "{fields}");
+    let listed = succeeds(Command::new("dpkg-deb").args(["--contents", &file]));
+    let found = listed.lines().filter(|line| !line.ends_with('/'));
+    let found: BTreeSet<&str> = found.filter_map(|line| line.rsplit_once(" ./")).map(|(_, path)| path).collect();
+    let documents = ["changelog.Debian.gz", "copyright"].map(|name| format!("usr/share/doc/stead-fleet/{name}"));
+    let expected = CONTROLLER[..4].iter().copied().chain(documents.iter().map(String::as_str));
+    assert_eq!(found, expected.collect());
+}
+
 /// It has no unit, and nothing of whoever made it, or when.
 #[test]
 fn an_archive_has_an_installation_below_one_folder() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let package = package("an_archive_has_an_installation_below_one_folder", "tar", folder.path());
+    let package = package("an_archive_has_an_installation_below_one_folder", "tar", "stead", folder.path());
     let Some(archive) = package else { return };
     let name = Path::new(&archive).file_name().unwrap().to_str().unwrap().trim_end_matches(".tar.gz").to_owned();
     let mut list = Command::new("tar");
