@@ -33,7 +33,7 @@ use crate::loaded::Loaded;
 use crate::provider::{Code, PowerShellProvider, Source};
 use crate::transitional::Scripts;
 use crate::words::Words;
-use crate::worker::{Origin, Pool, Settings, StatedScripts};
+use crate::worker::{KeptWorker, Origin, Pool, Settings, StatedScripts};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
 pub const ADAPTERS: [&str; 2] = ["Microsoft.Adapter/PowerShell", "Microsoft.DSC/PowerShell"];
@@ -81,7 +81,7 @@ pub struct PowerShellOptions {
     pub executable: Option<PathBuf>,
     /// The directories of modules, the first first.
     pub module_path: Vec<PathBuf>,
-    /// Where the index of modules is kept.
+    /// Where the index of modules and the compiled worker are kept.
     pub cache: Option<PathBuf>,
     /// The environment that workers are given and that manifests may name.
     pub environment: Environment,
@@ -136,7 +136,8 @@ impl PowerShell {
     pub fn new(options: PowerShellOptions) -> Self {
         let settings = |executable: &PathBuf| {
             let settings = Settings::new(executable.clone(), options.environment.clone(), options.width);
-            let settings = Settings { module_path: options.module_path.clone(), ..settings };
+            let compiled = options.cache.clone().map(|folder| KeptWorker { folder, user: options.user });
+            let settings = Settings { module_path: options.module_path.clone(), compiled, ..settings };
             if options.isolated { settings.isolated() } else { settings }
         };
         let pool = options.executable.as_ref().map(settings).map(Pool::new);

@@ -18,7 +18,7 @@ use crate::worker::Pool;
 /// Its type.
 pub const TYPE: &str = "Microsoft.DSC.Transitional/PowerShellScript";
 
-/// The module that the worker imports for it; see `worker.ps1`.
+/// The module that the worker imports for it; see `load.ps1`.
 const MODULE: &str = concat!("text:", include_str!("transitional.ps1"));
 
 /// Returns whether it is the resource of a manifest.

@@ -4,6 +4,8 @@
 
 #[path = "support/declared.rs"]
 mod declared;
+#[path = "support/kept.rs"]
+mod kept;
 #[path = "support/recorder.rs"]
 mod recorder;
 #[path = "support/stand_in.rs"]

@@ -4,7 +4,12 @@
 
 #[path = "on_powershell/apart.rs"]
 mod apart;
+#[path = "on_powershell/compiled.rs"]
+mod compiled;
+#[path = "support/kept.rs"]
+mod kept;
 
+use kept::kept;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +46,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let mut environment = Environment::of_this_process(&[]);
         set(folder.path(), &mut environment);
-        Some(Self { folder, pool: Pool::new(Settings::new(executable, environment, 1)) })
+        Some(Self { folder, pool: Pool::new(kept(Settings::new(executable, environment, 1))) })
     }
 
     /// A module of a class with the properties Name, How and Out.

@@ -8,6 +8,8 @@
 
 #[path = "support/declared.rs"]
 mod declared;
+#[path = "support/kept.rs"]
+mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +24,7 @@ use stead_system::Cancel;
 use stead_system::process::Environment;
 
 use declared::{declared, property};
+use kept::kept;
 
 #[derive(Deserialize)]
 struct Line {
@@ -136,7 +139,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
         format!("class H_{index} {{ {ty} $P; [H_{index}] Get() {{ return $this }} }}\n")
     };
     std::fs::write(&path, IN_TYPES.to_owned() + &names.iter().enumerate().map(class).collect::<String>()).unwrap();
-    let pool = Pool::new(Settings::new(executable, environment, 1));
+    let pool = Pool::new(kept(Settings::new(executable, environment, 1)));
     let (left, mut wrong, mut count) = (deviations().left_to_powershell, Vec::new(), 0);
     for line in lines.iter().filter(|line| !left.contains_key(&line.ty)) {
         let ty = declared(&line.ty);

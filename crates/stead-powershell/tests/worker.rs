@@ -8,6 +8,8 @@
 
 #[path = "support/declared.rs"]
 mod declared;
+#[path = "support/kept.rs"]
+mod kept;
 #[path = "support/real.rs"]
 mod real;
 #[path = "support/stand_in.rs"]

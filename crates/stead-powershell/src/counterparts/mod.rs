@@ -25,7 +25,7 @@ pub(crate) const MODULE: &str = "PSDesiredStateConfiguration";
 /// Their names.
 pub(crate) const NAMES: [&str; 3] = ["File", "Log", "Script"];
 
-/// The module that the worker imports for `Script`; see `worker.ps1`.
+/// The module that the worker imports for `Script`; see `load.ps1`.
 const SCRIPT: &str = concat!("text:", include_str!("script.ps1"));
 
 /// The module, as one that is found on the disk. It has no file.

@@ -1,5 +1,6 @@
 //! Warm workers: PowerShell processes that carry out one call after the other.
 
+mod compiled;
 mod outcome;
 mod own;
 mod pool;
@@ -20,6 +21,7 @@ use stead_system::Cancel;
 use stead_system::process::{ConversationError, Exit, Heard, ProcessError, ProgramSession};
 use stead_system::scratch::Scratch;
 
+pub use compiled::KeptWorker;
 pub use outcome::{MethodReply, StreamRecord, WorkerError};
 pub use pool::{Lease, Origin, Pool, Settings, StatedScripts};
 pub use protocol::{Hello, Method, PowerShellError, Records, Stream};

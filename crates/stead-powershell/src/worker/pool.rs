@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use stead_system::Cancel;
 use stead_system::process::Environment;
 
+use super::compiled::KeptWorker;
 use super::own::Earlier;
 use super::worth::Costs;
 use super::{Call, Deadline, Failed, Limits, MethodReply, Module, StreamRecord, Worker, start};
@@ -32,6 +33,8 @@ pub struct Settings {
     pub environment: Environment,
     /// The directories of modules. Root's workers see those alone that nobody else can change.
     pub module_path: Vec<PathBuf>,
+    /// Where the worker is kept that PowerShell compiled; `None` for nowhere, so that each process compiles its own.
+    pub compiled: Option<KeptWorker>,
     /// How many may carry out calls at a time.
     pub width: usize,
     /// How long one that is not needed is kept.
@@ -49,6 +52,7 @@ impl Settings {
             executable,
             environment,
             module_path: Vec::new(),
+            compiled: None,
             width,
             idle: Duration::from_mins(5),
             // Modules leak some memory with each call; what has run so often has paid for its start.

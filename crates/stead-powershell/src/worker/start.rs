@@ -1,15 +1,14 @@
 //! Starts a worker.
 //!
-//! PowerShell is given a loader as `-Command`, which connects to the socket, says which PowerShell it is, and reads the scripts
-//! from the socket. So nothing is written to a file and nothing runs through the limit of a command line. `-Command -` would
-//! read it from standard input, which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write
-//! its errors as XML.
+//! PowerShell is given a loader as `-Command`, which runs the compiled worker: that connects to the socket and says which PowerShell
+//! it is. `-Command -` would read it from standard input, which programs that a resource starts read as well; `-EncodedCommand`
+//! makes PowerShell write its errors as XML.
 //!
-//! The scripts are sent with the first call, and say whose module that is: it is loaded while the worker itself is still being
-//! read. Until then nothing but PowerShell has run, so that its own modules and settings are judged in time.
+//! Scripts that run in the runspaces of modules are sent with the first call, and whose module that is: it is loaded while the request
+//! is still being read. Until then nothing but PowerShell and the worker has run, so that its own modules and settings are judged in
+//! time.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,22 +22,28 @@ use stead_system::process::{
 use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
+use super::compiled::Files;
 use super::own::{Earlier, MODULE_PATH, SETTINGS_FILE, own_modules, own_settings, shared_modules, trusted_modules};
 use super::printed::Printed;
-use super::protocol::{Hello, Line, Message};
+use super::protocol::{Hello, Line, Message, fields};
 use super::{Call, Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
-const SCRIPTS: [&str; 3] = [include_str!("module.ps1"), include_str!("worker.ps1"), include_str!("values.ps1")];
+const SCRIPTS: [&str; 4] = [
+    include_str!("scripts/load.ps1"),
+    include_str!("scripts/script.ps1"),
+    include_str!("scripts/restore.ps1"),
+    include_str!("scripts/calls.ps1"),
+];
 
-/// The variable that tells the loader where the socket is. It is gone before the first call.
+/// The variable that tells the worker where the socket is. It is gone before the first call.
 const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
 
-/// The variable that tells the loader which directories of modules may be used, with colons around each. PowerShell itself
+/// The variable that tells the worker which directories of modules may be used, with colons around each. PowerShell itself
 /// adds directories to `PSModulePath` when it starts, so that this is what it is set to afterwards.
 const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 
-/// The variable that tells the loader what `XDG_CONFIG_HOME` is to be afterwards, behind a `=`, where PowerShell itself gets another one.
+/// The variable that tells the worker what `XDG_CONFIG_HOME` is to be afterwards, behind a `=`, where PowerShell itself gets another one.
 const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
 
 /// Keeps PowerShell from colours, from calling home, from sockets in the directory for temporary files, and .NET from measuring
@@ -113,25 +118,10 @@ impl StartError {
     }
 }
 
-/// The line that a process is sent before its first call: the scripts, before which the first one has what is called.
+/// The line that a process is sent before its first call: what that calls, and the scripts.
 pub(super) fn scripts(call: &Call<'_>) -> String {
     let path = call.module.path.to_string_lossy();
-    let words = [super::kind(call), &path, call.resource].map(literal).join(", ");
-    format!("$words = {words}\n{}", SCRIPTS.join("\u{1f}")).replace('\n', "\u{1e}") + "\n"
-}
-
-/// A text as PowerShell writes it between double quotes, with nothing in it that could be anything else.
-fn literal(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        if character.is_ascii_alphanumeric() {
-            quoted.push(character);
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(quoted, "`u{{{:x}}}", u32::from(character));
-        }
-    }
-    quoted + "\""
+    fields([super::kind(call), &path, call.resource].into_iter().chain(SCRIPTS)) + "\n"
 }
 
 /// Starts PowerShell and waits until it can be called. Where a launcher turned out to start one that is installed elsewhere,
@@ -175,7 +165,9 @@ impl Start<'_> {
         let failed = |source| StartError::Folder { folder: own.path().to_owned(), source };
         let listener = Listener::bind(&own.path().join("s")).map_err(failed)?;
         let arguments = arguments(&own, settings).map_err(failed)?;
-        let variables = self.variables(&own).map_err(failed)?;
+        let files = Files::write(&own, self.settings.compiled.as_ref()).map_err(failed)?;
+        let mut variables = self.variables(&own).map_err(failed)?;
+        variables.push(files.variable());
         let program = Program {
             executable: self.executable,
             arguments: &arguments,
@@ -203,6 +195,7 @@ impl Start<'_> {
         });
         match (greeted, hello) {
             (Ok(session), Some(Message::Hello(hello))) if hello.is_understood() => {
+                files.keep(&hello.version);
                 Ok((Worker::new(session, own), hello))
             }
             (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),

@@ -9,6 +9,7 @@ use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::Environment;
 
+use super::kept::kept;
 use super::stand_in::{failure_of, leaves_early};
 use super::{SOON, call, carry_out, method, recorded, state};
 
@@ -19,7 +20,7 @@ pub(crate) fn recorded_calls_on_real_powershell() {
     let Some(executable) = stead_testkit::powershell(test) else { return };
     let environment = Environment::of_this_process(&[]);
     let Some(cases) = recorded("behaviour", test) else { return };
-    let pool = Pool::new(Settings::new(executable, environment, 1));
+    let pool = Pool::new(kept(Settings::new(executable, environment, 1)));
     let modules = stead_testkit::repository().join("../shared/corpus/powershell/behaviour/modules");
     let (mut failures, mut successes, mut wrong) = (0, 0, Vec::new());
     let (mut same_ids, mut other_ids) = (0, Vec::new());
@@ -82,7 +83,7 @@ pub(crate) fn figures_on_real_powershell() {
     std::fs::write(&path, class).unwrap();
     let properties = [("Name".to_owned(), Wire::String("/".to_owned()))];
     let module = Module { path: &path, stamp: "1" };
-    let warm = Settings::new(executable, environment, 1);
+    let warm = kept(Settings::new(executable, environment, 1));
     for (settings, times, name) in
         [(warm.clone(), 501, "in a warm worker"), (warm.isolated(), 4, "in a process of its own")]
     {
@@ -124,7 +125,7 @@ pub(crate) fn what_a_module_started_counts_as_memory_on_real_powershell() {
     let path = folder.path().join("Eats.psm1");
     std::fs::write(&path, EATS).unwrap();
     let module = Module { path: &path, stamp: "1" };
-    let settings = Settings::new(executable, Environment::of_this_process(&[]), 1);
+    let settings = kept(Settings::new(executable, Environment::of_this_process(&[]), 1));
     let pool = Pool::new(Settings { most_memory: 450 << 20, ..settings });
     let processes = ["small", "child", "small", "small"].map(|name| {
         let properties = [("Name".to_owned(), Wire::String(name.to_owned()))];
@@ -158,7 +159,7 @@ pub(crate) fn values_out_on_real_powershell() {
     std::fs::write(&path, format!("{OUT_TYPES}\n$cases = @(\n{values}\n)\n{get}\n")).unwrap();
     // The zone of the record.
     environment.set("TZ", "Asia/Kolkata");
-    let pool = Pool::new(Settings::new(executable, environment, 1));
+    let pool = Pool::new(kept(Settings::new(executable, environment, 1)));
     let mut wrong = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let properties = [("Index".to_owned(), Wire::Integer(index.to_string()))];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::kept::kept;
 use serde_json::Value as Json;
 use stead_powershell::convert::Wire;
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
@@ -92,7 +93,7 @@ fn carry_out(call: &Call<'_>, program: PathBuf, file: &Path) {
     let mut environment = Environment::of_this_process(&[]);
     environment.set(PROGRAM, program);
     environment.set(FILE, file);
-    let pool = Pool::new(Settings::new(std::env::current_exe().unwrap(), environment, 1));
+    let pool = Pool::new(kept(Settings::new(std::env::current_exe().unwrap(), environment, 1)));
     let (cancel, deadline) = (Cancel::default(), Deadline::after(Duration::from_mins(1)));
     let limits = Limits { deadline, output: 1 << 20, cancel: &cancel, inherited: &[], to_come: 0 };
     // What it comes to is judged by the lines.
