@@ -23,6 +23,7 @@ use crate::calls::SessionCalls;
 use crate::memory::{Ledger, Recalled, changes};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
+use crate::second_look::SecondLook;
 use crate::session::Session;
 use crate::uncertain::WayOut;
 
@@ -245,7 +246,8 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls = SessionCalls { planned, uncertain, ..self.calls_keeping(run.graph(), images) };
+        let second_look = if changes(run.mode()) { SecondLook::begin() } else { SecondLook::default() };
+        let calls = SessionCalls { planned, second_look, uncertain, ..self.calls_keeping(run.graph(), images) };
         let calls: Arc<dyn Calls> = Arc::new(calls);
         let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);

@@ -13,13 +13,12 @@ use stead_core::instance_path::InstancePath;
 use stead_system::fs::{Identity, SystemPath};
 
 /// The instances of a run that were answered, and what ran after them that can have changed anything. `A` is an answer, of which
-/// the paths are found out when they are needed.
-pub(crate) struct SecondLook<A>(Mutex<Looks<A>>);
+/// the paths are found out when they are needed. By default nothing is looked at, and no answer is kept.
+pub(crate) struct SecondLook<A>(Option<Mutex<Looks<A>>>);
 
 impl<A> Default for SecondLook<A> {
     fn default() -> Self {
-        let looks = Looks { answered: Vec::new(), looked_at: BTreeMap::new(), under_way: 0, ended: Vec::new() };
-        Self(Mutex::new(looks))
+        Self(None)
     }
 }
 
@@ -60,9 +59,15 @@ fn identity_of(path: &SystemPath) -> Option<Identity> {
 }
 
 impl<A> SecondLook<A> {
+    /// Of a run that looks at its end.
+    pub(crate) fn begin() -> Self {
+        let looks = Looks { answered: Vec::new(), looked_at: BTreeMap::new(), under_way: 0, ended: Vec::new() };
+        Self(Some(Mutex::new(looks)))
+    }
+
     /// An instance was answered.
     pub(crate) fn answered(&self, id: NodeId, answer: A, traces: impl Fn(NodeId, A) -> Traces) {
-        let mut looks = self.looks();
+        let Some(mut looks) = self.looks() else { return };
         looks.looked_at.remove(&id);
         looks.answered.push((id, answer));
         if looks.under_way > 0 {
@@ -72,26 +77,24 @@ impl<A> SecondLook<A> {
 
     /// An instance has no answer any more that could be wrong at the end.
     pub(crate) fn forget(&self, id: NodeId) {
-        let mut looks = self.looks();
+        let Some(mut looks) = self.looks() else { return };
         looks.looked_at.remove(&id);
         looks.answered.retain(|(answered, _)| *answered != id);
     }
 
     /// A set of an instance begins that can change anything; it ends when what is returned is dropped.
     pub(crate) fn disturb(&self, instance: &InstancePath, traces: impl Fn(NodeId, A) -> Traces) -> Disturbance<'_, A> {
-        let mut looks = self.looks();
-        looks.look(traces);
-        looks.under_way += 1;
+        if let Some(mut looks) = self.looks() {
+            looks.look(traces);
+            looks.under_way += 1;
+        }
         Disturbance { look: self, instance: instance.clone() }
     }
 
     /// An instance that says what it manages changed these paths: what another one had found there is not there by the doing of
     /// those that do not say so.
     pub(crate) fn changed_openly(&self, by: NodeId, paths: impl FnOnce() -> Vec<SystemPath>) {
-        let mut looks = self.looks();
-        if looks.looked_at.is_empty() {
-            return;
-        }
+        let Some(mut looks) = self.looks().filter(|looks| !looks.looked_at.is_empty()) else { return };
         let changed: BTreeSet<PathBuf> = paths().iter().map(|path| path.to_path_buf()).collect();
         for (_, look) in looks.looked_at.iter_mut().filter(|(id, _)| **id != by) {
             look.found.retain(|(path, _)| !changed.contains(&path.to_path_buf()));
@@ -101,7 +104,7 @@ impl<A> SecondLook<A> {
     /// The instances of which something was changed after they were answered, each with those that can have done so, in the order of
     /// the document: which of those that run beside each other ends first is chance.
     pub(crate) fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
-        let looks = self.looks();
+        let Some(looks) = self.looks() else { return BTreeMap::new() };
         let after = |look: &Look| {
             let mut after = looks.ended.get(look.ended..).unwrap_or_default().to_vec();
             after.sort_by_key(InstancePath::node);
@@ -113,8 +116,8 @@ impl<A> SecondLook<A> {
         touched.map(|(id, _, after)| (id, after)).collect()
     }
 
-    fn looks(&self) -> MutexGuard<'_, Looks<A>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn looks(&self) -> Option<MutexGuard<'_, Looks<A>>> {
+        self.0.as_ref().map(|looks| looks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -142,7 +145,7 @@ pub(crate) struct Disturbance<'l, A> {
 
 impl<A> Drop for Disturbance<'_, A> {
     fn drop(&mut self) {
-        let mut looks = self.look.looks();
+        let Some(mut looks) = self.look.looks() else { return };
         looks.under_way = looks.under_way.saturating_sub(1);
         looks.ended.push(self.instance.clone());
     }
@@ -170,7 +173,7 @@ mod tests {
         for name in ["a", "b"] {
             fs::write(at(name), "x").expect("it is written");
         }
-        let look = SecondLook::<&str>::default();
+        let look = SecondLook::<&str>::begin();
         let paths = |name: &str| vec![SystemPath::here(at(name))];
         let traces = |_, name: &str| Traces { paths: paths(name), elsewhere: name == "running" };
         let [a, b, c] = [0, 1, 2].map(NodeId);
@@ -206,5 +209,12 @@ mod tests {
         assert_eq!(by(&look.disturbed(), running), ["7"]);
         look.forget(running);
         assert!(!look.disturbed().contains_key(&running));
+        // A run that does not look keeps no answer.
+        let (look, answer) = (SecondLook::default(), std::sync::Arc::new(()));
+        let traces = |_, _| Traces { paths: Vec::new(), elsewhere: true };
+        look.answered(running, std::sync::Arc::clone(&answer), traces);
+        assert_eq!(std::sync::Arc::strong_count(&answer), 1);
+        drop(look.disturb(&instance(7), traces));
+        assert!(look.disturbed().is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::exit::Exit;
 static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None, pace: Pace::AtEnd });
 
 static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// True if colours are taken out of what is printed. Looked at once: a run of many changes has a line with colours for each.
+static STRIPS: LazyLock<bool> = LazyLock::new(|| anstream::stdout().current_choice() == ColorChoice::Never);
 
 struct Buffer {
     text: Vec<u8>,
@@ -66,7 +69,7 @@ pub(crate) fn print(text: &str) {
 /// [`stead_core::visible::visible`]: else it could be coloured as well.
 pub(crate) fn print_coloured(text: &str) {
     let text = coloured(text);
-    let strips = !text.bytes().all(is_plain) && anstream::stdout().current_choice() == ColorChoice::Never;
+    let strips = !text.bytes().all(is_plain) && *STRIPS;
     write(&if strips { strip_str(&text).to_string() } else { text.into_owned() });
 }
 
