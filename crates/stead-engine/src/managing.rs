@@ -119,8 +119,8 @@ pub(crate) const UNKNOWN: &str =
 pub(crate) fn things_in(slot: &Slot) -> Result<Kept, StoreError> {
     Ok(match slot.read()? {
         RecordReading::Known(kept) => kept,
-        RecordReading::Damaged => {
-            tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
+        RecordReading::Damaged(path) => {
+            tracing::warn!("'{}' is damaged: {UNKNOWN}", path.display());
             Kept::default()
         }
     })
@@ -156,7 +156,7 @@ pub(crate) struct Managing {
 }
 
 /// The changes of the record that a run is to write.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct News {
     managed: kept::Things,
     dropped: BTreeSet<String>,
@@ -180,14 +180,14 @@ impl News {
         self.managed.is_empty() && self.dropped.is_empty() && self.left.is_empty() && !self.is_newly_accounted
     }
 
-    pub(crate) fn write(&self, kept: &mut Kept) {
+    pub(crate) fn write(self, kept: &mut Kept) {
         for things in [&mut kept.managed, &mut kept.left] {
             things.retain(|key, _| !self.dropped.contains(key) && !self.managed.contains_key(key));
         }
-        kept.managed.extend(self.managed.iter().map(|(key, managed)| (key.clone(), managed.clone())));
+        kept.managed.extend(self.managed);
         let left = self.left.iter().filter_map(|key| kept.managed.remove_entry(key)).collect::<Vec<_>>();
         kept.left.extend(left);
-        kept.accounted = self.accounted.clone().or(kept.accounted.take());
+        kept.accounted = self.accounted.or(kept.accounted.take());
     }
 }
 
@@ -245,6 +245,7 @@ impl Managing {
                     if let (Some(desired), Outcome::Changed(changed)) = (desired, &response.outcome)
                         && changed.effect() == Effect::Create
                     {
+                        self.look();
                         let created = self.create(instance.node(), response.desired.as_ref().unwrap_or(&desired));
                         note.created.extend(created);
                     }
@@ -253,6 +254,12 @@ impl Managing {
             }
         }
         Ok(note)
+    }
+
+    /// Reads the things before the record is written, which would hide damage to them. That they cannot be read is reported where the
+    /// run settles.
+    pub(crate) fn look(&mut self) {
+        drop(self.recorded.known());
     }
 
     fn leaves(&mut self, id: NodeId, desired: &Value, leaving: &mut BTreeSet<String>) -> Result<(), StoreError> {
@@ -381,7 +388,7 @@ impl Managing {
             |key: &&String| !own.contains(*key) && !news.dropped.contains(*key) && !recorded.left.contains_key(*key);
         news.left = recorded.managed.keys().chain(news.managed.keys()).filter(is_left).cloned().collect();
         let former = recorded.accounted.take();
-        news.write(recorded);
+        news.clone().write(recorded);
         // Where there is nothing, nothing needs to be known.
         let has_any = recorded.things().next().is_some();
         news.accounted = accounted(gone, &recorded.left, succeeded).filter(|_| has_any);

@@ -112,7 +112,7 @@ impl Memory {
                 }
                 Ok(Some(kept))
             }
-            RecordReading::Damaged => Err(StoreError::Damaged(slot.path())),
+            RecordReading::Damaged(path) => Err(StoreError::Damaged(path)),
         }
     }
 
@@ -124,7 +124,7 @@ impl Memory {
         let Some(slot) = self.slot.as_ref().filter(|_| !self.document.is_shared()) else { return Ok(None) };
         match slot.outline()? {
             RecordReading::Known(outline) => Ok(outline.accounted),
-            RecordReading::Damaged => Ok(None),
+            RecordReading::Damaged(_) => Ok(None),
         }
     }
 
@@ -191,13 +191,12 @@ impl Memory {
                 let (owed, uncertain) = (outline.owed, outline.uncertain);
                 if self.owes { (owed, uncertain, things) } else { (Owed::new(), BTreeSet::new(), things) }
             }
-            RecordReading::Damaged if !self.owes => {
-                tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
+            RecordReading::Damaged(path) if !self.owes => {
+                tracing::warn!("'{}' is damaged: {UNKNOWN}", path.display());
                 (Owed::new(), BTreeSet::new(), Recorded::default())
             }
-            RecordReading::Damaged => {
+            RecordReading::Damaged(path) => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
-                let path = slot.path();
                 tracing::warn!("'{}' is damaged: all that acts on changes is due once, and {UNKNOWN}", path.display());
                 if changes(mode) {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
@@ -289,6 +288,7 @@ impl<'a> Ledger<'a> {
         if new.is_empty() && arisen.is_empty() {
             return Ok(());
         }
+        self.managing.iter_mut().for_each(Managing::look);
         let added = &mut self.added;
         self.slot.change(|kept| {
             added.extend(new.difference(&kept.owed).cloned());
@@ -336,6 +336,7 @@ impl Journal for Ledger<'_> {
             None
         });
         let news = news.unwrap_or_default();
+        let has_news = !news.is_empty();
         let cleared = self.uncertain.cleared(run);
         let change = |kept: &mut Kept| {
             kept.owed.retain(|path| !over.contains(path));
@@ -343,7 +344,7 @@ impl Journal for Ledger<'_> {
             kept.uncertain.retain(|path| !cleared.contains(path));
             news.write(kept);
         };
-        if (!is_recorded || !news.is_empty() || !cleared.is_empty() || std::mem::take(&mut self.has_noted))
+        if (!is_recorded || has_news || !cleared.is_empty() || std::mem::take(&mut self.has_noted))
             && let Err(error) = self.slot.change(change)
         {
             report_unwritten(&error);

@@ -185,8 +185,17 @@ struct Record {
 pub enum RecordReading<T = Kept> {
     /// The content; the default where there is no record.
     Known(T),
-    /// Something other than this program changed it: its content is unknown.
-    Damaged,
+    /// Something other than this program changed this file of it: its content is unknown.
+    Damaged(PathBuf),
+}
+
+impl<T> RecordReading<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> RecordReading<U> {
+        match self {
+            Self::Known(content) => RecordReading::Known(change(content)),
+            Self::Damaged(path) => RecordReading::Damaged(path),
+        }
+    }
 }
 
 impl<T: Default> Default for RecordReading<T> {
@@ -225,7 +234,7 @@ impl Slot {
     /// When the system fails, or a newer version wrote the record: it is not read in part.
     pub fn read(&self) -> Result<RecordReading, StoreError> {
         let Some(folder) = Folder::existing(&self.folder)? else { return Ok(RecordReading::default()) };
-        Ok(self.read_in(&folder)?.map_or(RecordReading::Damaged, |whole| RecordReading::Known(whole.kept)))
+        Ok(self.read_in(&folder)?.map(|whole| whole.kept))
     }
 
     /// Reads the record without its things, which takes the same however many there are.
@@ -239,12 +248,14 @@ impl Slot {
             match record_from(&folder, &self.file)? {
                 Found::Absent => return Ok(RecordReading::default()),
                 Found::Intact((record, _)) if record.owner == self.owner => record.kept,
-                _ => return Ok(RecordReading::Damaged),
+                _ => return Ok(RecordReading::Damaged(self.path())),
             }
         } else {
             match self.read_in(&folder)? {
-                Some(Whole { kept, .. }) => Stored { owed: kept.owed, uncertain: kept.uncertain, ..Stored::default() },
-                None => return Ok(RecordReading::Damaged),
+                RecordReading::Known(Whole { kept, .. }) => {
+                    Stored { owed: kept.owed, uncertain: kept.uncertain, ..Stored::default() }
+                }
+                RecordReading::Damaged(path) => return Ok(RecordReading::Damaged(path)),
             }
         };
         let Stored { owed, uncertain, accounted, .. } = stored;
@@ -276,8 +287,9 @@ impl Slot {
         let Some(folder) = Folder::existing(&self.folder)? else { return Ok(Vec::new()) };
         let mut others = Vec::new();
         for name in self.names_of_others(&folder)? {
-            let Some(whole) = read_from(&folder, &name)? else {
-                return Err(StoreError::Damaged(self.folder.join(name)));
+            let whole = match read_from(&folder, &name)? {
+                RecordReading::Known(whole) => whole,
+                RecordReading::Damaged(path) => return Err(StoreError::Damaged(path)),
             };
             let is_here = whole.record.is_some_and(|record| record.owner.root == self.owner.root);
             others.extend(is_here.then_some(whole.kept));
@@ -360,12 +372,12 @@ impl Slot {
     /// replaces it: after a kill in between it would otherwise seem that nothing is owed. Notes behind a former record are removed.
     fn intact(&self, folder: &Folder) -> Result<Whole, StoreError> {
         match self.read_in(folder)? {
-            Some(Whole { record, kept, behind: Behind::Leftover }) => {
+            RecordReading::Known(Whole { record, kept, behind: Behind::Leftover }) => {
                 folder.remove_unflushed(notes_of(&self.file))?;
                 Ok(Whole { record, kept, behind: Behind::Nothing })
             }
-            Some(whole) => Ok(whole),
-            None => {
+            RecordReading::Known(whole) => Ok(whole),
+            RecordReading::Damaged(_) => {
                 // What is owed is known if only what lies beside it is damaged.
                 let kept = match record_from(folder, &self.file)? {
                     Found::Intact((record, _)) if record.owner == self.owner => record.kept.without_things(),
@@ -377,10 +389,14 @@ impl Slot {
         }
     }
 
-    /// `None` where it is damaged.
-    fn read_in(&self, folder: &Folder) -> Result<Option<Whole>, StoreError> {
-        let is_own = |whole: &Whole| whole.record.as_ref().is_none_or(|record| record.owner == self.owner);
-        Ok(read_from(folder, &self.file)?.filter(is_own))
+    /// The record of another document is damage.
+    fn read_in(&self, folder: &Folder) -> Result<RecordReading<Whole>, StoreError> {
+        Ok(match read_from(folder, &self.file)? {
+            RecordReading::Known(Whole { record: Some(record), .. }) if record.owner != self.owner => {
+                RecordReading::Damaged(self.path())
+            }
+            reading => reading,
+        })
     }
 }
 
@@ -408,37 +424,39 @@ enum Behind {
     Damage,
 }
 
-/// Reads a record with its parts and what was noted behind it; `None` where any of these is damaged. While others write, that is what
+/// Reads a record with its parts and what was noted behind it; damaged where any of these is. While others write, that is what
 /// was kept at some time meanwhile: a record is replaced before the notes go that it takes in, and after a part that it has.
-fn read_from(folder: &Folder, file: &str) -> Result<Option<Whole>, StoreError> {
+fn read_from(folder: &Folder, file: &str) -> Result<RecordReading<Whole>, StoreError> {
+    let damaged = |name: &str| Ok(RecordReading::Damaged(folder.path().join(name)));
     let notes = notes::read(folder, &notes_of(file))?;
     let mut latest = record_from(folder, file)?;
     let (record, json, mut kept) = loop {
         let (record, json) = match latest {
-            Found::Absent if matches!(notes, notes::Found::Absent) => return Ok(Some(Whole::default())),
-            Found::Absent => return Ok(Some(Whole { behind: Behind::Leftover, ..Whole::default() })),
-            Found::Damaged => return Ok(None),
+            Found::Absent if matches!(notes, notes::Found::Absent) => return Ok(RecordReading::default()),
+            Found::Absent => return Ok(RecordReading::Known(Whole { behind: Behind::Leftover, ..Whole::default() })),
+            Found::Damaged => return damaged(file),
             Found::Intact(found) => found,
         };
-        if let Some(kept) = record.kept.with_parts(folder, file)? {
-            break (record, json, kept);
-        }
+        let part = match record.kept.with_parts(folder, file)? {
+            RecordReading::Known(kept) => break (record, json, kept),
+            RecordReading::Damaged(part) => part,
+        };
         // Another process has replaced the part, and before that the record.
         latest = record_from(folder, file)?;
         if matches!(&latest, Found::Intact((_, later)) if *later == json) {
-            return Ok(None);
+            return Ok(RecordReading::Damaged(part));
         }
     };
     let behind = match notes {
         notes::Found::Absent => Behind::Nothing,
-        notes::Found::Damaged => return Ok(None),
+        notes::Found::Damaged => return damaged(&notes_of(file)),
         notes::Found::Intact(mut notes) if notes.follow(&sha256(&json)) => {
             notes.add_to(&mut kept);
             Behind::Notes(notes)
         }
         notes::Found::Intact(_) => Behind::Leftover,
     };
-    Ok(Some(Whole { record: Some(record), kept, behind }))
+    Ok(RecordReading::Known(Whole { record: Some(record), kept, behind }))
 }
 
 /// Reads a record without its parts, and its text.

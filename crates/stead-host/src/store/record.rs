@@ -59,9 +59,21 @@ pub fn decode<T: DeserializeOwned>(form: u32, json: &[u8]) -> Result<T, Undecoda
     }
 }
 
+/// Reads a file of a store. Something else in its place is damage. Fails when the system does.
+pub(super) fn content(folder: &Folder, name: &str) -> Result<Found, StoreError> {
+    match folder.read(name) {
+        Ok(content) => Ok(content.map_or(Found::Absent, Found::Intact)),
+        Err(error) if error.is_something_else() => Ok(Found::Damaged),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Reads a record. Fails when the system does.
 pub fn read(folder: &Folder, name: &str) -> Result<Found, StoreError> {
-    let Some(mut record) = folder.read(name)? else { return Ok(Found::Absent) };
+    let mut record = match content(folder, name)? {
+        Found::Intact(record) => record,
+        other => return Ok(other),
+    };
     // In JSON without layout there is no newline.
     let length = record.iter().position(|byte| *byte == b'\n').unwrap_or(record.len());
     let (json, checksum) = record.split_at(length);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
 
 use super::fs::{
-    Durability, Former, FsError, How, Identity, OpenError, Ownership, Place, Presence, Replacement, TrustedDirectory,
-    User, Writes, remove_abandoned,
+    Durability, FileKind, Former, FsError, How, Identity, OpenError, Ownership, Place, Presence, Replacement,
+    TrustedDirectory, User, Writes, is_not_openable, read_open, remove_abandoned,
 };
+
+/// The largest file that is read: several times what is kept of the largest document, and less than would take the memory of a
+/// machine.
+const LARGEST: u64 = 512 << 20;
 
 /// Why a private folder cannot be used, or something in it.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +47,17 @@ pub enum FolderError {
         #[source]
         source: io::Error,
     },
+}
+
+impl FolderError {
+    /// Returns whether something else is in the place of a file: no file at all, or one that is larger than any that is kept.
+    pub fn is_something_else(&self) -> bool {
+        match self {
+            Self::Files(FsError::WrongKind { .. } | FsError::TooLarge { .. }) => true,
+            Self::Files(FsError::System { source, .. }) => is_not_openable(source),
+            _ => false,
+        }
+    }
 }
 
 fn failed(doing: &'static str, path: &Path, source: io::Error) -> FolderError {
@@ -113,15 +128,16 @@ impl Folder {
     }
 
     /// The content of a file; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the system fails, or something else is in its place ([`FolderError::is_something_else`]).
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let place = self.place(name, &Writes::unrecorded())?;
         let Some(file) = place.open(How::Read)? else { return Ok(None) };
-        let mut content = Vec::new();
-        File::from(file).read_to_end(&mut content).map_err(|source| failed("read", place.path(), source))?;
-        Ok(Some(content))
+        Ok(Some(read_open(file, place.path(), LARGEST)?.bytes))
     }
 
-    /// Replaces a file as a whole, durably, or creates it.
+    /// Replaces a file as a whole, durably, or creates it. A directory in its place gets another name.
     pub fn replace(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         self.replaced(name, content, &self.writes)
     }
@@ -133,6 +149,7 @@ impl Folder {
 
     fn replaced(&self, name: &str, content: &[u8], writes: &Writes) -> Result<(), FolderError> {
         let place = self.place(name, writes)?;
+        make_way(&place)?;
         let replacement = Replacement::begin(&place, Former::Any)?;
         replacement.write(content)?;
         Ok(replacement.finish(0o600, Ownership::default()).map(drop)?)
@@ -153,26 +170,36 @@ impl Folder {
     ///
     /// Caveats: there is no second name where the file system has no hard links.
     pub fn keep_former(&self, name: &str, former: &str) -> Result<(), FolderError> {
-        self.place(name, &Writes::unrecorded())?.keep_as(OsStr::new(former))?;
-        Ok(())
+        self.keep_as(name, former, &Writes::unrecorded()).map(drop)
     }
 
     /// Gives a file a second name that says that it is damaged, in place of an older one; `None` when the file system has no
     /// second names.
     pub fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, FolderError> {
         let damaged = format!("{name}.damaged");
-        let is_kept = self.place(name, &self.writes)?.keep_as(OsStr::new(&damaged))?;
+        let is_kept = self.keep_as(name, &damaged, &self.writes)?;
         Ok(is_kept.then(|| self.path().join(damaged)))
     }
 
-    /// Removes a file, durably.
-    pub fn remove(&self, name: &str) -> Result<(), FolderError> {
-        Ok(self.place(name, &self.writes)?.remove().map(drop)?)
+    fn keep_as(&self, name: &str, other: &str, writes: &Writes) -> Result<bool, FolderError> {
+        make_way(&self.place(other, writes)?)?;
+        Ok(self.place(name, writes)?.keep_as(OsStr::new(other))?)
     }
 
-    /// Removes a file without flushing: if a power failure restores it, it must be removed again.
+    /// Removes a file, durably. A directory in its place gets another name.
+    pub fn remove(&self, name: &str) -> Result<(), FolderError> {
+        self.removed(name.as_ref(), &self.writes)
+    }
+
+    /// Removes a file like [`Folder::remove`], without flushing: if a power failure restores it, it must be removed again.
     pub fn remove_unflushed(&self, name: impl AsRef<OsStr>) -> Result<(), FolderError> {
-        Ok(self.place(name, &Writes::unrecorded())?.remove().map(drop)?)
+        self.removed(name.as_ref(), &Writes::unrecorded())
+    }
+
+    fn removed(&self, name: &OsStr, writes: &Writes) -> Result<(), FolderError> {
+        let place = self.place(name, writes)?;
+        make_way(&place)?;
+        Ok(place.remove().map(drop)?)
     }
 
     /// Opens a file for reading and writing, after creating it if it does not exist.
@@ -220,6 +247,24 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// Gives a directory that is in the place of a file another name, which says that it is damaged: no file takes its place otherwise.
+fn make_way(place: &Place) -> Result<(), FsError> {
+    /// More than anybody puts there.
+    const NAMES: u32 = 100;
+    if place.status()?.is_none_or(|status| status.kind != FileKind::Directory) {
+        return Ok(());
+    }
+    for number in 1..=NAMES {
+        let mut aside = place.name().to_owned();
+        aside.push(format!(".damaged-{number}"));
+        match place.rename_if_free(&aside) {
+            Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            renamed => return renamed,
+        }
+    }
+    Ok(())
 }
 
 fn open_or_create(path: &Path) -> Result<TrustedDirectory, FolderError> {

@@ -30,8 +30,8 @@ impl Slot {
         if taken.is_empty() {
             return Ok(());
         }
-        if self.read()? == RecordReading::Damaged {
-            return Err(StoreError::Damaged(self.path()));
+        if let RecordReading::Damaged(path) = self.read()? {
+            return Err(StoreError::Damaged(path));
         }
         self.change(|kept| kept.take(taken))?;
         let is_other = |slot: &Self| slot.file != self.file && slot.owner.root == self.owner.root;
@@ -137,7 +137,7 @@ mod tests {
         makes(&two, &[("h", 3)], &[]);
         std::fs::write(one.path(), "damaged").unwrap();
         assert!(matches!(one.take_over(is_newer), Err(StoreError::Damaged(path)) if path == one.path()));
-        assert_eq!(one.read().unwrap(), RecordReading::Damaged);
+        assert_eq!(one.read().unwrap(), RecordReading::Damaged(one.path()));
         assert_eq!(has(&two), [pairs(&[("b", 1), ("h", 3)]), pairs(&[("f", 1)])]);
     }
 

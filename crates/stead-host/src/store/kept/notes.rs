@@ -11,6 +11,7 @@ use stead_system::folder::{Folder, FolderError};
 use stead_system::fs::{Identity, Presence};
 use stead_system::machine::{BOOT_ID, boot_id};
 
+use super::record::{self, content};
 use super::{FORM, Kept, Managed, StoreError};
 use crate::journal::Chain;
 
@@ -64,7 +65,11 @@ pub(super) enum Found {
 /// # Errors
 /// When the system fails, or a newer version wrote them.
 pub(super) fn read(folder: &Folder, name: &str) -> Result<Found, StoreError> {
-    let Some(bytes) = folder.read(name)? else { return Ok(Found::Absent) };
+    let bytes = match content(folder, name)? {
+        record::Found::Intact(bytes) => bytes,
+        record::Found::Damaged => return Ok(Found::Damaged),
+        record::Found::Absent => return Ok(Found::Absent),
+    };
     let length = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut lines = bytes.get(..length).unwrap_or_default().split_inclusive(|byte| *byte == b'\n');
     let mut chain = Chain::default();

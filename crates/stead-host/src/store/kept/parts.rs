@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 use stead_system::folder::Folder;
 
-use super::{Accounted, Kept, StoreError, Things};
+use super::record::{Found, content};
+use super::{Accounted, Kept, RecordReading, StoreError, Things};
 
 /// A record as it is stored.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -67,25 +68,29 @@ impl Stored {
         Kept { owed: self.owed, uncertain: self.uncertain, ..Kept::default() }
     }
 
-    /// The whole content; `None` where a part is not the one that the record has.
-    pub(super) fn with_parts(&self, folder: &Folder, record: &str) -> Result<Option<Kept>, StoreError> {
-        let managed = self
-            .parts
-            .managed
-            .as_ref()
-            .map_or_else(|| Ok(Some(self.managed.clone())), |part| part.read(folder, record, MANAGED));
-        let left =
-            self.parts.left.as_ref().map_or_else(|| Ok(Some(Things::new())), |part| part.read(folder, record, LEFT));
-        let (Some(managed), Some(left)) = (managed?, left?) else { return Ok(None) };
+    /// The whole content; damaged where a part is not the one that the record has.
+    pub(super) fn with_parts(&self, folder: &Folder, record: &str) -> Result<RecordReading, StoreError> {
+        let managed = match &self.parts.managed {
+            None => self.managed.clone(),
+            Some(part) => match part.read(folder, record, MANAGED)? {
+                RecordReading::Known(managed) => managed,
+                RecordReading::Damaged(path) => return Ok(RecordReading::Damaged(path)),
+            },
+        };
+        let left = self.parts.left.as_ref().map(|part| part.read(folder, record, LEFT)).transpose()?;
         let (owed, uncertain, accounted) = (self.owed.clone(), self.uncertain.clone(), self.accounted.clone());
-        Ok(Some(Kept { owed, uncertain, accounted, managed, left }))
+        Ok(left.unwrap_or_default().map(|left| Kept { owed, uncertain, accounted, managed, left }))
     }
 }
 
 impl Part {
-    fn read(&self, folder: &Folder, record: &str, part: &str) -> Result<Option<Things>, StoreError> {
-        let json = folder.read(&name_of(record, part, self.file))?.filter(|json| sha256(json) == self.digest);
-        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
+    fn read(&self, folder: &Folder, record: &str, part: &str) -> Result<RecordReading<Things>, StoreError> {
+        let name = name_of(record, part, self.file);
+        let things = match content(folder, &name)? {
+            Found::Intact(json) if sha256(&json) == self.digest => serde_json::from_slice(&json).ok(),
+            _ => None,
+        };
+        Ok(things.map_or_else(|| RecordReading::Damaged(folder.path().join(name)), RecordReading::Known))
     }
 
     /// Writes these things beside a former part, unless that has them; `None` for no things.

@@ -47,7 +47,7 @@ fn every_cut_and_every_flipped_bit_is_damage_and_what_is_damaged_is_set_aside() 
     });
     for damaged in cut.chain(flipped) {
         fs::write(slot.path(), &damaged).unwrap();
-        assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "{}", String::from_utf8_lossy(&damaged));
+        assert_eq!(slot.read().unwrap(), RecordReading::Damaged(slot.path()), "{}", String::from_utf8_lossy(&damaged));
     }
     let damaged = fs::read(slot.path()).unwrap();
     owe(&slot, "T:b");
@@ -61,7 +61,7 @@ fn a_record_of_another_document_is_damage() {
     let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
     owe(&one, "T:a");
     fs::copy(one.path(), other.path()).unwrap();
-    assert_eq!(other.read().unwrap(), RecordReading::Damaged);
+    assert_eq!(other.read().unwrap(), RecordReading::Damaged(other.path()));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn what_is_owed_outlives_damage_to_things_and_what_was_compared_lasts_as_long_as
     owe(&slot, "T:a");
     let outline = || match slot.outline().unwrap() {
         RecordReading::Known(outline) => outline,
-        RecordReading::Damaged => panic!("damaged"),
+        RecordReading::Damaged(path) => panic!("{} is damaged", path.display()),
     };
     assert_eq!(outline().accounted, Some(accounted.clone()));
     slot.noting().note(&creates(&["b"])).unwrap();
@@ -210,8 +210,8 @@ fn what_is_owed_outlives_damage_to_things_and_what_was_compared_lasts_as_long_as
     changed(&slot, &["a"], &[]);
     assert_eq!(outline().accounted, None);
     let part = files(&slot).into_keys().find(|path| path.to_string_lossy().contains(".managed.")).unwrap();
-    fs::write(part, "{}").unwrap();
-    assert_eq!(slot.read().unwrap(), RecordReading::Damaged);
+    fs::write(&part, "{}").unwrap();
+    assert_eq!(slot.read().unwrap(), RecordReading::Damaged(part));
     slot.change(|_| {}).unwrap();
     assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
 }
@@ -228,7 +228,7 @@ fn what_is_damaged_stays_until_a_record_replaces_it_so_that_a_kill_makes_nothing
         // All that a process does that is killed before it has written anything.
         let folder = Folder::create(&slot.folder).unwrap();
         assert!(matches!(slot.intact(&folder).unwrap().behind, Behind::Damage));
-        assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "{}", damaged.display());
+        assert_eq!(slot.read().unwrap(), RecordReading::Damaged(damaged));
         owe(&slot, "T:a");
         assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
         let is_part = |path: &PathBuf| [".managed.", ".left."].iter().any(|part| path.to_string_lossy().contains(part));
@@ -324,7 +324,7 @@ fn a_cut_through_notes_loses_the_last_alone_and_any_other_damage_is_found() {
         let mut flipped = whole.clone();
         flipped[at] ^= 1;
         fs::write(notes_at(&slot), flipped).unwrap();
-        assert_eq!(slot.read().unwrap(), RecordReading::Damaged, "flipped at {at}");
+        assert_eq!(slot.read().unwrap(), RecordReading::Damaged(notes_at(&slot)), "flipped at {at}");
     }
     slot.change(|kept| kept.owed.extend(["T:a".to_owned()])).unwrap();
     assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])));
@@ -346,4 +346,55 @@ fn after_another_boot_nothing_counts_that_was_not_flushed() {
     assert_eq!(created(&slot), [""; 0], "the file of 'b' may not be there, and 'a' may be another's");
     slot.noting().note(&creates(&["c"])).unwrap();
     assert_eq!(created(&slot), ["c"]);
+}
+
+/// Puts a link, or a directory in which something of somebody is, in the place of a file.
+fn put_in_place(path: &Path, is_link: bool) {
+    if path.exists() {
+        fs::remove_file(path).unwrap();
+    }
+    if is_link { std::os::unix::fs::symlink("nowhere", path) } else { fs::create_dir_all(path.join("of somebody")) }
+        .unwrap();
+}
+
+/// Returns whether such a directory is beside the path.
+fn is_aside(path: &Path) -> bool {
+    let name = format!("{}.damaged-1", path.file_name().unwrap().to_string_lossy());
+    path.with_file_name(name).join("of somebody").is_dir()
+}
+
+#[test]
+fn something_else_in_the_place_of_a_file_is_damage_and_makes_way_for_the_next_one() {
+    for (place, is_link) in
+        ["json", "notes", "managed.a", "left.a"].into_iter().flat_map(|it| [(it, false), (it, true)])
+    {
+        let store = tempfile::tempdir().unwrap();
+        let slot = slot(&store, "/one");
+        changed(&slot, &["a"], &["b"]);
+        owe(&slot, "T:a");
+        let path = slot.path().with_extension(place);
+        put_in_place(&path, is_link);
+        assert_eq!(slot.read().unwrap(), RecordReading::Damaged(path.clone()), "{place}");
+        owe(&slot, "T:a");
+        assert_eq!(slot.read().unwrap(), RecordReading::Known(kept(&["T:a"])), "{place}");
+        assert_eq!(is_aside(&path), !is_link, "{place}: what is of somebody stays");
+    }
+}
+
+#[test]
+fn something_else_where_a_file_is_written_next_makes_way_for_it() {
+    for is_link in [false, true] {
+        let store = tempfile::tempdir().unwrap();
+        let slot = slot(&store, "/one");
+        changed(&slot, &["a"], &["b"]);
+        for place in ["managed.b", "json.damaged"] {
+            put_in_place(&slot.path().with_extension(place), is_link);
+        }
+        changed(&slot, &["a", "c"], &["b"]);
+        assert_eq!(keys(&slot), (vec!["a".to_owned(), "c".to_owned()], vec!["b".to_owned()]));
+        fs::write(slot.path(), "{}").unwrap();
+        owe(&slot, "T:a");
+        assert_eq!(fs::read(slot.path().with_extension("json.damaged")).unwrap(), b"{}");
+        assert_eq!(is_aside(&slot.path().with_extension("managed.b")), !is_link);
+    }
 }
