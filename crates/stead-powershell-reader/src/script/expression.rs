@@ -4,9 +4,9 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::Scope;
 pub(super) use super::definition::Bracketed;
-use super::flow::Flow;
+use super::flow::{Flow, Way};
 use super::parser::{Parsed, Parser};
-use crate::token::{Mode, Token, TokenKind, is_name};
+use crate::token::{Level, Mode, Token, TokenKind, is_name};
 
 impl Parser<'_, '_> {
     /// An expression, if one starts here.
@@ -14,13 +14,27 @@ impl Parser<'_, '_> {
         if !self.unary()? {
             return Ok(false);
         }
+        // The way around what is right of an `-and` or `-or`.
+        let mut around = Way::None;
         loop {
             let token = self.peek();
-            match token.kind {
-                TokenKind::Binary(_) | TokenKind::Sign | TokenKind::SplitJoin => {}
-                TokenKind::Comma if !self.comma_ends => {}
-                TokenKind::Question => return self.ternary().map(|()| true),
-                _ => return Ok(true),
+            let is_logical = matches!(token.kind, TokenKind::Binary(Level::Logical));
+            let ends = match token.kind {
+                TokenKind::Binary(_) | TokenKind::Sign | TokenKind::SplitJoin => false,
+                TokenKind::Comma => self.comma_ends,
+                _ => true,
+            };
+            if is_logical || ends {
+                self.flow.way.join(std::mem::take(&mut around));
+            }
+            if token.kind == TokenKind::Question {
+                return self.ternary().map(|()| true);
+            }
+            if ends {
+                return Ok(true);
+            }
+            if is_logical && !self.lexer.text(token).to_lowercase().ends_with("xor") {
+                around = self.flow.way.clone();
             }
             self.take();
             self.skip_lines();
@@ -39,13 +53,17 @@ impl Parser<'_, '_> {
     fn ternary(&mut self) -> Parsed<()> {
         let question = self.take();
         self.skip_lines();
+        let before = self.flow.way.clone();
         self.nested_operand(question)?;
+        let first = std::mem::replace(&mut self.flow.way, before);
         self.skip_lines();
         let Some(colon) = self.take_if(TokenKind::Colon) else {
             return self.fail(&codes::MISSING_EXPRESSION, question.start, "':' is missing after '?'");
         };
         self.skip_lines();
-        self.nested_operand(colon)
+        self.nested_operand(colon)?;
+        self.flow.way.join(first);
+        Ok(())
     }
 
     fn nested_operand(&mut self, operator: Token) -> Parsed<()> {

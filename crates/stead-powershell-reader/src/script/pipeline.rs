@@ -2,6 +2,7 @@
 
 use stead_core::diag::codes::powershell::script as codes;
 
+use super::flow::Way;
 use super::parser::{Broken, Parsed, Parser};
 use super::statement::is_one_of;
 use crate::token::{Mode, Token, TokenKind};
@@ -19,8 +20,11 @@ impl Parser<'_, '_> {
 
     /// Pipelines with `&&` and `||` between them.
     pub(super) fn pipeline(&mut self) -> Parsed<()> {
+        // What one of several assigns counts in the others alone.
+        let (before, mut around) = (self.flow.way.clone(), Way::None);
         loop {
             self.single_pipeline()?;
+            self.flow.way.join(around.clone());
             if self.take_if(TokenKind::Ampersand).is_some() {
                 return Ok(());
             }
@@ -29,6 +33,7 @@ impl Parser<'_, '_> {
             }
             self.take();
             self.skip_lines();
+            around = before.clone();
         }
     }
 

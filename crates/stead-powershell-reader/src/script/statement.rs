@@ -360,10 +360,11 @@ impl Parser<'_, '_> {
         let before = self.flow.way.clone();
         self.body()?;
         let mut end = self.flow.way.clone();
-        let mut handled = false;
+        let (mut handled, mut all) = (false, false);
         while self.continues("catch") {
             handled = true;
             self.skip_lines();
+            all |= self.peek().kind != TokenKind::BracketOpen;
             while self.peek().kind == TokenKind::BracketOpen {
                 self.bracketed()?;
                 self.skip_lines();
@@ -376,8 +377,17 @@ impl Parser<'_, '_> {
             end.join(self.flow.way.clone());
         }
         if self.continues("finally") {
+            let reaches = end.reaches();
             self.flow.way = end;
-            return self.body();
+            // An error that nothing catches leads there as well, and no further: PowerShell joins both ways all the same.
+            if !all {
+                self.flow.way.join(before);
+            }
+            self.body()?;
+            if !reaches {
+                self.flow.way = Way::None;
+            }
+            return Ok(());
         }
         self.flow.way = end;
         if handled {
