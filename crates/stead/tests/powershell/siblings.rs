@@ -93,7 +93,7 @@ fn pair(place: &Place, kind: &str, number: usize) -> [(String, &'static str, Str
 #[test]
 fn each_module_runs_its_own_code() {
     let Some(place) = Place::new("each_module_runs_its_own_code") else { return };
-    let pairs: Vec<_> = (0..stead_testkit::times("STEAD_PAIRS", KINDS.len()))
+    let pairs: Vec<_> = (0..stead_testkit::times("STEAD_MODULE_PAIRS", KINDS.len()))
         .map(|number| pair(&place, KINDS[number % KINDS.len()], number))
         .collect();
     for reversed in [false, true] {
