@@ -96,6 +96,8 @@ fn find_powershell(isolated: bool, inherited: &[String], path: Option<&str>) -> 
         return None;
     }
     environment.add_of_this_process(inherited);
+    // A service of the system has none itself: what each of its processes would compile is kept for the account.
+    let home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let variable = |name: &str| match path {
         Some(path) if name == "PSModulePath" => Some(path.to_owned()),
         _ => env::var(name).ok(),
@@ -103,7 +105,7 @@ fn find_powershell(isolated: bool, inherited: &[String], path: Option<&str>) -> 
     Some(PowerShellOptions {
         module_path: module_path(&variable, executable.as_deref()),
         executable,
-        cache: cache_directory(),
+        cache: cache_directory().or_else(|| home.map(|home| cache_below(&home))),
         environment,
         user: User::current(),
         width: available_parallelism().map_or(1, usize::from),
@@ -156,7 +158,11 @@ fn search(settings: &Settings, program_directory: Option<&Path>, as_dsc: bool) -
 
 /// Where indexes are kept.
 fn cache_directory() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
-    cache.is_absolute().then(|| cache.join("stead"))
+    let stated = env::var_os("XDG_CACHE_HOME").map(|cache| PathBuf::from(cache).join("stead"));
+    let cache = stated.or_else(|| Some(cache_below(Path::new(&env::var_os("HOME")?))))?;
+    cache.is_absolute().then_some(cache)
+}
+
+fn cache_below(home: &Path) -> PathBuf {
+    home.join(".cache/stead")
 }
