@@ -22,6 +22,12 @@ pub struct Footprint {
     claims: Claims,
     /// `None` where that is not known: as much as the claims allow.
     predicted: Option<Vec<Write>>,
+    /// The paths at which it was predicted from what those in front of it leave, as far as that is known.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    seen: BTreeSet<PathBuf>,
+    /// The paths of files of which it is known what its set leaves there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    left: BTreeSet<PathBuf>,
 }
 
 /// A change at a path.
@@ -61,7 +67,24 @@ impl Footprint {
         };
         let numbers_lines = matches!(outcome, Outcome::Changed(changed) if changed.effects.destroys.total() > 0);
         let claims = if numbers_lines { of_all_lines(claims) } else { claims };
-        Self { claims, predicted }
+        Self { claims, predicted, seen: BTreeSet::new(), left: BTreeSet::new() }
+    }
+
+    /// Returns it with the paths at which it was predicted from what those in front of it leave, and those of which it is known
+    /// what its set leaves there.
+    #[must_use]
+    pub fn predicted_from(self, seen: impl Fn(&Path) -> bool, left: impl Fn(&Path) -> bool) -> Self {
+        let all: BTreeSet<&Path> = self.claims.0.iter().map(|Claim::Path { path, .. }| &**path).collect();
+        let those = |is_meant: &dyn Fn(&Path) -> bool| {
+            all.iter().filter(|path| is_meant(path)).map(|path| path.to_path_buf()).collect()
+        };
+        let (seen, left) = (those(&seen), those(&left));
+        Self { seen, left, ..self }
+    }
+
+    /// The paths of files of which it is known what its set leaves there.
+    pub(crate) fn left(&self) -> &BTreeSet<PathBuf> {
+        &self.left
     }
 
     /// Returns it with all names of the paths: `other` says which one a path has besides, if links lead to it.
@@ -249,18 +272,21 @@ impl<'c> View<'c> {
 /// through a link that another one creates are at both paths.
 #[derive(Default)]
 pub(crate) struct Writes {
-    by_path: BTreeMap<PathBuf, BTreeMap<WriteKind, NodeId>>,
+    by_path: ByPath,
+    /// Those of which it is known what they leave: whoever was predicted from that does not see them.
+    known: ByPath,
     links: Links,
 }
 
 impl Writes {
-    /// Adds what an instance alters.
-    pub(crate) fn add(&mut self, id: NodeId, writes: Vec<Write>) {
+    /// Adds what an instance alters; at some paths it is known what it leaves.
+    pub(crate) fn add(&mut self, id: NodeId, writes: Vec<Write>, left: &BTreeSet<PathBuf>) {
         for Write { path, kind } in writes {
             for other in self.links.others(&path) {
-                self.by_path.entry(other).or_default().entry(kind.clone()).or_insert(id);
+                self.by_path.add(id, other, kind.clone());
             }
-            self.by_path.entry(path).or_default().entry(kind).or_insert(id);
+            let to = if left.contains(&path) { &mut self.known } else { &mut self.by_path };
+            to.add(id, path, kind);
         }
     }
 
@@ -271,30 +297,48 @@ impl Writes {
 
     /// The instance that creates a directory at a path.
     pub(crate) fn creator(&self, path: &Path) -> Option<NodeId> {
-        self.by_path.get(path)?.get(&WriteKind::Directory).copied()
+        self.by_path.0.get(path)?.get(&WriteKind::Directory).copied()
     }
 
     /// An instance that alters what the prediction for another depends on.
     pub(crate) fn reach(&self, footprint: &Footprint) -> Option<NodeId> {
-        if self.by_path.is_empty() {
+        if self.by_path.0.is_empty() && self.known.0.is_empty() {
             return None;
         }
         let claims = &footprint.claims.0;
         let copies = claims.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
-        claims.iter().find_map(|Claim::Path { path, extent }| self.seen(path, &View::of(extent, copies)))
+        claims
+            .iter()
+            .find_map(|Claim::Path { path, extent }| self.seen(path, &View::of(extent, copies), &footprint.seen))
     }
 
     /// An instance that alters what is at a path.
     pub(crate) fn reach_path(&self, path: &Path) -> Option<NodeId> {
-        self.seen(path, &View::Node)
+        self.seen(path, &View::Node, &BTreeSet::new())
     }
 
-    fn seen(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
-        self.at(path, view).or_else(|| self.above(path)).or_else(|| self.below(path, view))
+    fn seen(&self, path: &Path, view: &View<'_>, predicted: &BTreeSet<PathBuf>) -> Option<NodeId> {
+        let seen = || self.known.seen(path, view, |at| predicted.contains(at));
+        self.by_path.seen(path, view, |_| false).or_else(seen)
+    }
+}
+
+/// Of each kind of write the first one at a path.
+#[derive(Default)]
+struct ByPath(BTreeMap<PathBuf, BTreeMap<WriteKind, NodeId>>);
+
+impl ByPath {
+    fn add(&mut self, id: NodeId, path: PathBuf, kind: WriteKind) {
+        self.0.entry(path).or_default().entry(kind).or_insert(id);
+    }
+
+    fn seen(&self, path: &Path, view: &View<'_>, is_known: impl Fn(&Path) -> bool) -> Option<NodeId> {
+        let at = || (!is_known(path)).then(|| self.at(path, view)).flatten();
+        at().or_else(|| self.above(path)).or_else(|| self.below(path, view))
     }
 
     fn at(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
-        let writes = self.by_path.get(path)?;
+        let writes = self.0.get(path)?;
         if let View::Line(line) = view {
             // A file may have many lines, each with an instance of its own.
             let others =
@@ -306,7 +350,7 @@ impl Writes {
 
     fn above(&self, path: &Path) -> Option<NodeId> {
         path.ancestors().skip(1).find_map(|above| {
-            let writes = self.by_path.get(above)?;
+            let writes = self.0.get(above)?;
             writes.get(&WriteKind::Exchange).or_else(|| writes.get(&WriteKind::Below)).copied()
         })
     }
@@ -315,7 +359,7 @@ impl Writes {
         if matches!(view, View::Node | View::Line(_)) {
             return None;
         }
-        let behind = self.by_path.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
+        let behind = self.0.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
         let mut below = behind.take_while(|(below, _)| below.starts_with(path));
         below.find_map(|(below, writes)| {
             writes.iter().find(|(kind, _)| view.sees_below(path, below, kind)).map(|(_, id)| *id)
@@ -369,8 +413,9 @@ mod tests {
     /// Returns whether the prediction for an instance with these claims depends on a write.
     fn is_seen(at: &str, kind: &WriteKind, claims: &Claims) -> bool {
         let mut writes = Writes::default();
-        writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())]);
-        writes.reach(&Footprint { claims: claims.clone(), predicted: None }).is_some()
+        writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())], &BTreeSet::new());
+        let footprint = Footprint { claims: claims.clone(), ..Footprint::default() };
+        writes.reach(&footprint).is_some()
     }
 
     #[test]

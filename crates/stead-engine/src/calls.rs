@@ -12,6 +12,7 @@ use std::sync::Arc;
 use stead_core::call::{Call, Execution, Failure, Operation, Outcome, Response, Wanted};
 use stead_core::claims::Claims;
 use stead_core::diff::exists;
+use stead_core::event::Status;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::Graph;
@@ -38,6 +39,7 @@ use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
 use crate::second_look::SecondLook;
 use crate::session::Session;
+use crate::shared_files::FileForecasts;
 use crate::uncertain::{WayOut, refused_as_uncertain};
 use crate::watch::FileWatch;
 use to_come::ToCome;
@@ -68,6 +70,8 @@ pub(crate) struct SessionCalls {
     pub(crate) to_come: ToCome,
     /// The instances that what they read is put back for where they do not come up.
     pub(crate) ways_back: WaysBack,
+    /// What the instances predict from files that they share.
+    pub(crate) forecasts: FileForecasts,
     /// The instances that are not taken to be in their desired state, whatever they find.
     pub(crate) uncertain: BTreeMap<NodeId, WayOut>,
 }
@@ -88,6 +92,7 @@ impl Session {
             planned: Planned::default(),
             second_look: SecondLook::default(),
             to_come: ToCome::of(graph),
+            forecasts: FileForecasts::default(),
             uncertain: BTreeMap::new(),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
@@ -175,7 +180,8 @@ impl Calls for SessionCalls {
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
         let binding = self.planned.binding_of(call.instance.node());
         let to_come = self.to_come.behind(call);
-        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, ..usual.clone() };
+        let forecast = self.forecasts.of(call.instance.node());
+        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, ..usual.clone() };
         if changes && let Some(stale) = self.stale(call) {
             return stale.into();
         }
@@ -191,6 +197,9 @@ impl Calls for SessionCalls {
             && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
         {
             response = failure.into();
+        }
+        if changes && let Outcome::Failed(failure) = response.outcome {
+            response.outcome = Outcome::Failed(Box::new(self.to_be_put_back(call, *failure)));
         }
         let was_loose = disturbance.is_some();
         // Whatever it changed, it changed before it was answered.
@@ -227,7 +236,15 @@ impl Calls for SessionCalls {
         let id = call.instance.node();
         let claims = self.claims_of(id, &call.manifest, &Plain::covered(&call.desired))?;
         let footprint = Footprint::new(claims, &response.outcome, |path| self.contexts.of(id).resolve(path).into());
-        Some(footprint.with_other_paths(|path| self.real_paths.of(path)))
+        let footprint = footprint.with_other_paths(|path| self.real_paths.of(path));
+        let forecasts = &self.forecasts;
+        Some(footprint.predicted_from(|path| forecasts.is_seen_by(id, path), |path| forecasts.is_left_by(id, path)))
+    }
+
+    fn settled(&self, id: NodeId, status: &Status) {
+        if *status != Status::Changed {
+            self.forecasts.withdraw(id);
+        }
     }
 
     fn cost(&self, call: &Call) -> Cost {

@@ -20,6 +20,7 @@ use crate::implied::{Known, after_packages, causes, implied};
 use crate::prepared::Prepared;
 use crate::real_paths::RealPaths;
 use crate::session::Session;
+use crate::shared_files::SharedFiles;
 
 impl Session {
     /// Adds the order that instances have because of what they manage, as far as that is known before anything runs.
@@ -40,7 +41,12 @@ impl Session {
                 graph.order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
             known.sort_by_key(|known| places.get(&known.id).copied());
         }
+        prepared.shared = SharedFiles::of(&known, &self.real_paths());
         self.order_conflicts(prepared, &known);
+    }
+
+    fn real_paths(&self) -> RealPaths {
+        RealPaths::below(self.system_root().unwrap_or(Path::new("/")))
     }
 
     fn is_order_implied(&self, prepared: &Prepared) -> bool {
@@ -54,7 +60,7 @@ impl Session {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
         let claims: Vec<_> =
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
-        let found = once_each(conflicts(&claims), &RealPaths::below(self.system_root().unwrap_or(Path::new("/"))));
+        let found = once_each(conflicts(&claims), &self.real_paths());
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let states = known.iter().filter(is_set).map(|known| (known.id, known.states.as_slice()));
         let disagreements = besides(disagreements(states), &found);
@@ -198,7 +204,7 @@ impl Session {
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<Conflict> {
         let mut claims = self.claims_among(graph, desired);
-        let real_paths = RealPaths::below(self.system_root().unwrap_or(Path::new("/")));
+        let real_paths = self.real_paths();
         claims =
             claims.into_iter().map(|(id, claims)| (id, claims.with_other_paths(|path| real_paths.of(path)))).collect();
         let links = Links::of(claims.iter().map(|(_, claims)| claims));

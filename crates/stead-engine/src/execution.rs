@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use stead_core::call::Execution;
 use stead_core::event::{Event, Mode};
 use stead_core::id::NodeId;
 use stead_core::run::policy::{Policy, SinglePass};
@@ -25,6 +26,7 @@ use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::second_look::SecondLook;
 use crate::session::Session;
+use crate::shared_files::FileForecasts;
 use crate::uncertain::WayOut;
 
 /// Sees the events of a run.
@@ -139,14 +141,15 @@ impl Session {
             None => None,
         };
         let Some(recalled) = recalled else {
-            return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock, BTreeSet::new());
+            let run = Run::new(self.setup(prepared, &execution));
+            return self.drive(prepared, run, execution, lock, BTreeSet::new());
         };
         execution.exceptions.owed.extend(&recalled.owed);
         execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.things));
         let uncertain = uncertain(prepared, &recalled.uncertain, execution.mode);
         let run = Run::new(self.setup(prepared, &execution));
         let execution = self.with_ledger(prepared, execution, recalled, &[])?;
-        self.drive(run, execution, lock, uncertain)
+        self.drive(prepared, run, execution, lock, uncertain)
     }
 
     /// Has what the run comes to owe and to manage recorded, if it changes anything.
@@ -190,7 +193,7 @@ impl Session {
         if let Some(recalled) = recalled.map_err(RunError::from)?.flatten() {
             execution = self.with_ledger(prepared, execution, recalled, journal).map_err(RunError::from)?;
         }
-        Ok(self.drive(run, execution, lock, BTreeSet::new())?)
+        Ok(self.drive(prepared, run, execution, lock, BTreeSet::new())?)
     }
 
     /// What a run of a document is about, for whoever takes it back.
@@ -214,16 +217,19 @@ impl Session {
 
     fn setup(&self, prepared: &Prepared, execution: &RunOptions<'_>) -> Setup {
         let privilege = if self.machine.elevated { Privilege::Elevated } else { Privilege::Restricted };
+        let selected = execution.exceptions.selected.clone().or_else(|| prepared.selected.clone());
+        let turns = match execution.mode.execution {
+            Execution::WhatIf => prepared.shared.turns(&prepared.graph, selected.as_deref()),
+            Execution::Actual => BTreeMap::new(),
+        };
         Setup {
+            turns,
             facts: prepared.facts.clone(),
             privilege,
             policy: Arc::clone(&execution.policy),
             origin: Arc::clone(&prepared.origin),
             digest: if execution.journal.is_durable() { prepared.digest().into() } else { "".into() },
-            exceptions: Exceptions {
-                selected: execution.exceptions.selected.clone().or_else(|| prepared.selected.clone()),
-                ..execution.exceptions.clone()
-            },
+            exceptions: Exceptions { selected, ..execution.exceptions.clone() },
             retention: execution.retention,
             ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
         }
@@ -232,6 +238,7 @@ impl Session {
     /// Carries a run out, with the lock of the machine if it needs that.
     fn drive(
         &self,
+        prepared: &Prepared,
         mut run: Run,
         execution: RunOptions<'_>,
         (lock, turn): Locked,
@@ -247,7 +254,12 @@ impl Session {
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
         let second_look = if changes(run.mode()) { SecondLook::begin() } else { SecondLook::default() };
-        let calls = SessionCalls { planned, second_look, uncertain, ..self.calls_keeping(run.graph(), images) };
+        let forecasts = match run.mode().execution {
+            Execution::WhatIf => prepared.shared.forecasts(),
+            Execution::Actual => FileForecasts::default(),
+        };
+        let kept = self.calls_keeping(run.graph(), images);
+        let calls = SessionCalls { planned, second_look, forecasts, uncertain, ..kept };
         let calls: Arc<dyn Calls> = Arc::new(calls);
         let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
@@ -413,7 +425,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::thread;
 
-    use stead_core::call::{Execution, Operation};
+    use stead_core::call::Operation;
     use stead_core::value::{Object, Value};
     use stead_system::Cancel;
 

@@ -259,6 +259,7 @@ impl Session {
         });
         prepared.removed.removing = added.collect();
         (prepared.graph, prepared.sources, prepared.facts) = (with.graph, with.sources, with.facts);
+        prepared.shared = with.shared;
         Ok(())
     }
 }

@@ -53,6 +53,7 @@ mod saved_plan;
 mod second_look;
 mod session;
 mod shared;
+mod shared_files;
 mod staying;
 mod summary;
 mod things;

@@ -18,6 +18,7 @@ use crate::delivery::Delivery;
 use crate::managing::Gone;
 use crate::memory::Memory;
 use crate::messages::finding_line;
+use crate::shared_files::SharedFiles;
 
 /// A document that can be run.
 pub struct Prepared {
@@ -43,6 +44,8 @@ pub struct Prepared {
     pub memory: Option<Memory>,
     /// The things that it does not have any more; see [`crate::Session::account_for_removed`].
     pub(crate) removed: Gone,
+    /// The files that several of the instances manage.
+    pub(crate) shared: SharedFiles,
 }
 
 impl Prepared {

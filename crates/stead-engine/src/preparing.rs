@@ -22,6 +22,7 @@ use crate::modules;
 use crate::prepared::{Prepared, Unusable};
 use crate::reconcile::ReconcileOptions;
 use crate::session::Session;
+use crate::shared_files::SharedFiles;
 
 impl Session {
     /// Makes a document ready to run, or says everything that is wrong with it.
@@ -267,6 +268,7 @@ impl Session {
             named: BTreeSet::new(),
             memory: None,
             removed: Gone::default(),
+            shared: SharedFiles::default(),
         }
     }
 

@@ -29,6 +29,7 @@ use crate::managing::Gone;
 use crate::messages::{error_chain, failure_lines, finding_line};
 use crate::prepared::Prepared;
 use crate::session::Session;
+use crate::shared_files::SharedFiles;
 
 /// A set whose outcome is reported as the resource reports it, as dsc does.
 pub fn set_mode(execution: Execution) -> Mode {
@@ -148,6 +149,7 @@ impl ResourceCall {
             reconcile: stead_core::document::Reconcile::default(),
             supplied: Supplied::default(),
             removed: Gone::default(),
+            shared: SharedFiles::default(),
             selected: None,
             named: BTreeSet::new(),
             memory: None,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Response};
-use stead_core::event::{Event, EventKind, Problem};
+use stead_core::event::{Event, EventKind, Problem, Status};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
@@ -38,6 +38,9 @@ pub trait Calls: Send + Sync {
     /// In what-if: what the instance of an answered call reads and writes, if it has an effect on nothing else; with
     /// absolute paths.
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint>;
+
+    /// In what-if: an instance has ended, and nothing is made that it was predicted to change, unless it is to be changed.
+    fn settled(&self, _instance: NodeId, _status: &Status) {}
 
     /// The instances of which something was changed after they were answered, each with those that can have done so.
     fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
@@ -452,6 +455,9 @@ impl Executor<'_> {
         self.journal.append(&events)?;
         for event in &events {
             self.run.apply(event)?;
+            if let EventKind::Settled { instance, status, .. } = &event.kind {
+                self.calls.settled(instance.node(), status);
+            }
             self.waking.note(self.run, event);
             self.follower.event(self.run, event);
         }

@@ -12,6 +12,7 @@ pub mod extensions;
 pub mod facts;
 pub mod journal;
 pub mod operate;
+pub mod predicted_files;
 pub mod provider;
 pub mod redactor;
 pub mod settings;

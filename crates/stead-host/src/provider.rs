@@ -14,9 +14,14 @@ use stead_core::statements::Statement;
 use stead_core::value::Value;
 
 use crate::bundle::{FilesWithin, Source};
+use crate::predicted_files::FileForecast;
 use crate::store::images::Images;
 use stead_system::Cancel;
 use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
+
+mod plain;
+
+pub use plain::Plain;
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -297,65 +302,6 @@ pub struct SetReply {
     pub pending: Option<Pending>,
 }
 
-/// A value that may hold secrets in the clear: what goes to a resource and what comes back. Clones share it.
-///
-/// It has no `Debug`, no `Display` and no `Serialize`; [`Plain::expose`] and [`Plain::to_json`] are the ways in.
-///
-/// Invariant: no part of it is sealed.
-#[derive(Clone, Default)]
-pub struct Plain {
-    value: Arc<Value>,
-    secret: bool,
-}
-
-impl Plain {
-    /// Marks a value as such.
-    pub fn new(value: impl Into<Value>) -> Self {
-        Self::shared(Arc::new(value.into()))
-    }
-
-    /// Marks a value as plaintext that others hold as well.
-    pub fn shared(value: Arc<Value>) -> Self {
-        Self { value, secret: false }
-    }
-
-    /// Covers the sealed parts of a value with placeholders: for what needs no secret.
-    pub fn covered(value: &Arc<Value>) -> Self {
-        if value.has_sealed() { Self::new(value.to_redacted_json()) } else { Self::shared(Arc::clone(value)) }
-    }
-
-    /// Marks a value that certainly holds secrets, in whatever form: it is kept out of the arguments and the environment of
-    /// programs, and nothing that they make of it is quoted.
-    pub fn secret(value: impl Into<Value>) -> Self {
-        Self { value: Arc::new(value.into()), secret: true }
-    }
-
-    /// Returns whether it is known to hold secrets.
-    pub fn is_secret(&self) -> bool {
-        self.secret
-    }
-
-    /// The value. Every use is a place to review.
-    pub fn expose(&self) -> &Value {
-        &self.value
-    }
-
-    /// The value as it is shared.
-    pub fn into_shared(self) -> Arc<Value> {
-        self.value
-    }
-
-    /// The value itself.
-    pub fn into_exposed(self) -> Value {
-        Arc::unwrap_or_clone(self.value)
-    }
-
-    /// The value as JSON, for what understands nothing else. Every use is a place to review.
-    pub fn to_json(&self) -> Json {
-        self.value.to_redacted_json()
-    }
-}
-
 /// A constraint on a call besides the desired state.
 #[derive(Clone, Default, Debug)]
 pub enum Binding {
@@ -405,6 +351,8 @@ pub struct Context {
     /// The files of the bundle that the document came in, which [`Context::source`] finds, and the folder of the document
     /// among them.
     pub files: Option<Arc<FilesWithin>>,
+    /// The relative paths at which the document creates something, below the root of another system than the running one.
+    pub made: Arc<[PathBuf]>,
     /// The operating system that is managed.
     pub system_root: SystemRoot,
     /// The side of it that is asked for.
@@ -421,6 +369,8 @@ pub struct Context {
     pub images: Option<Images>,
     /// How many other instances of the same adapter the run has not called yet; 0 where nobody knows.
     pub to_come: usize,
+    /// In what-if: the files that instances in front of this one leave otherwise than they are; `None` where it shares none.
+    pub forecast: Option<FileForecast>,
 }
 
 impl Context {
@@ -444,6 +394,7 @@ impl Context {
             cancel: Cancel::default(),
             root: root.into(),
             files: None,
+            made: Arc::default(),
             system_root: SystemRoot::running(),
             side: SystemSide::Whole,
             trace: Arc::new(|_, _| {}),
@@ -452,6 +403,7 @@ impl Context {
             writes: Writes::unrecorded(),
             images: None,
             to_come: 0,
+            forecast: None,
         }
     }
 
@@ -500,7 +452,8 @@ impl Context {
         if self.manages_running_system() { SystemPath::here(self.root.join(path)) } else { self.system_root.at(path) }
     }
 
-    /// Resolves a path that an instance reads from: a file of the bundle, if the document came in one.
+    /// Resolves a path that an instance reads from: a file of the bundle, if the document came in one, and else a relative one in the
+    /// directory of the document, whatever system is managed, unless the document creates what is there.
     ///
     /// Guarantees: of the folder of such a document nothing is read but what came with it, or what it creates itself.
     ///
@@ -509,10 +462,17 @@ impl Context {
     pub fn source(&self, path: impl AsRef<Path>) -> Result<SystemPath, Failure> {
         let path = path.as_ref();
         match self.found(path) {
-            None | Some(Source::Machine) => Ok(self.resolve(path)),
+            None | Some(Source::Machine) => Ok(self.beside(path).map_or_else(|| self.resolve(path), SystemPath::here)),
             Some(Source::Bundled(place)) => Ok(SystemPath::here(place)),
             Some(Source::Nowhere) => Err(Failure::new(FailureKind::Invalid, not_in_bundle(path))),
         }
+    }
+
+    /// The file beside the document that a path means which an instance reads from, where paths that are managed mean others.
+    pub fn beside(&self, path: &Path) -> Option<PathBuf> {
+        let is_beside = path.is_relative() && !self.manages_running_system() && self.files.is_none();
+        let is_made = || self.made.iter().any(|made| path.starts_with(made));
+        (is_beside && !is_made()).then(|| self.root.join(path))
     }
 
     /// Returns whether a path that an instance reads from lies in the bundle, which does not change.
@@ -583,5 +543,24 @@ mod tests {
         let other = with(Some("/mnt"));
         assert_eq!((&*other.resolve("f"), &*other.resolve("/a/../../b")), (Path::new("/mnt/f"), Path::new("/mnt/b")));
         assert_eq!(&*other.directory(), Path::new("/mnt"));
+    }
+
+    #[test]
+    fn what_is_read_by_a_relative_path_lies_beside_the_document_unless_the_document_makes_it() {
+        let cx = Context {
+            system_root: SystemRoot::below(Path::new("/mnt")),
+            made: Arc::new(["made".into()]),
+            ..Context::new(Path::new("/document"))
+        };
+        for (path, expected) in [
+            ("f", "/document/f"),
+            ("made/f", "/mnt/made/f"),
+            ("made-otherwise", "/document/made-otherwise"),
+            ("/etc/f", "/mnt/etc/f"),
+        ] {
+            assert_eq!(cx.source(path).map(PathBuf::from).ok().as_deref(), Some(Path::new(expected)), "{path}");
+        }
+        let running = Context { system_root: SystemRoot::running(), ..cx };
+        assert_eq!(running.source("made/f").map(PathBuf::from).ok().as_deref(), Some(Path::new("/document/made/f")));
     }
 }

@@ -48,15 +48,15 @@ impl Forecast {
         match certainty {
             Certainty::Predicted => {
                 self.certain.insert(id);
-                self.writes.add(id, footprint.writes());
+                self.writes.add(id, footprint.writes(), footprint.left());
             }
-            Certainty::Possible => self.writes.add(id, footprint.possible_writes()),
+            Certainty::Possible => self.writes.add(id, footprint.possible_writes(), &BTreeSet::new()),
         }
     }
 
     /// Notes that an instance will fail, and may have altered something until then.
     pub(super) fn fails(&mut self, id: NodeId, footprint: &Footprint) {
-        self.writes.add(id, footprint.writes_of_failure());
+        self.writes.add(id, footprint.writes_of_failure(), &BTreeSet::new());
     }
 
     /// Notes that it is unknown what becomes of a node.

@@ -195,6 +195,8 @@ pub struct Run {
     footprints: HashMap<NodeId, Arc<Footprint>>,
     /// In what-if: what was answered and is not settled, by rank, and the failures that another change may prevent.
     predictions: BTreeMap<(u32, NodeId), Option<Box<PendingFailure>>>,
+    /// See [`Setup::turns`].
+    turns: BTreeMap<NodeId, Vec<NodeId>>,
     /// How many in the order are settled before the first instance that is not.
     settled_prefix: usize,
 }
@@ -202,8 +204,8 @@ pub struct Run {
 impl Run {
     /// A run of which nothing has happened yet.
     pub fn new(setup: Setup) -> Self {
-        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest, exceptions, retention } =
-            setup;
+        let Setup { graph, sources, facts, seal, mode, privilege, policy, .. } = setup;
+        let Setup { origin, digest, exceptions, retention, turns, .. } = setup;
         let selected = exceptions.selected.as_ref().map_or(graph.nodes.len(), |selected| selected.len());
         Self {
             readiness: Readiness::new(&graph),
@@ -223,6 +225,7 @@ impl Run {
             forecast: Forecast::default(),
             footprints: HashMap::new(),
             predictions: BTreeMap::new(),
+            turns,
             settled_prefix: 0,
             graph,
             sources,

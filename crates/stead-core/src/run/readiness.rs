@@ -81,6 +81,10 @@ impl Run {
         {
             return vec![container];
         }
+        let mut in_front = self.turns.get(&id).into_iter().flatten();
+        if let Some(other) = in_front.find(|other| self.report.status(**other).is_none()) {
+            return vec![*other];
+        }
         let missing = self.next_unsettled(id, |run, id, at| {
             let need = run.graph.node(id).needs.get(at)?;
             Some(Some(need.node).filter(|_| need.kind != NeedKind::RequireAny))

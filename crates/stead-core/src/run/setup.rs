@@ -34,6 +34,9 @@ pub struct Setup {
     pub exceptions: Exceptions,
     /// The answers of resources that are kept.
     pub retention: Retention,
+    /// In what-if: the instances that each one is predicted behind, because it reads what they leave. All are in front of it in
+    /// the order of the graph, and the run is about them.
+    pub turns: BTreeMap<NodeId, Vec<NodeId>>,
 }
 
 /// The answers of resources that a run keeps, once their instances have ended.
@@ -86,6 +89,7 @@ impl Setup {
             digest: "".into(),
             exceptions: Exceptions::default(),
             retention: Retention::default(),
+            turns: BTreeMap::new(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Pair {
     pub(crate) document: String,
     /// The names of instances that have something to do in every run, and of those that hold one.
     pub(crate) unguarded: BTreeSet<String>,
-    /// The names of instances of one of several lines of a file: what one adds, another may match.
+    /// The names of instances of one of several parts of a file: what one adds, another may match.
     pub(crate) lines: BTreeSet<String>,
     /// The names of instances that are about a path in a copied tree, and of those that copy one.
     pub(crate) copies: BTreeSet<String>,
@@ -44,9 +44,29 @@ impl Pair {
         let start = writer.tree();
         let count = 1 + writer.numbers.below(5);
         let resources = writer.instances(count, 0);
-        let (anticipated, lines, copies) = (anticipated(&resources), lines(&resources), copies(&resources));
+        Self::about(number, start, &resources, writer.unguarded)
+    }
+
+    /// Instances that manage one file, or a part of it.
+    pub(crate) fn of_one_file(number: u64) -> Self {
+        let mut writer = Writer { numbers: Numbers::of(18, number), names: 0, unguarded: BTreeSet::new() };
+        let start = ["dir d 0755\n".to_owned(), writer.node("a", 5)].concat();
+        let path = writer.one_of(&["a", "a", "new", "d/new"]);
+        let count = 2 + writer.numbers.below(5);
+        let part = |at| json!({ "name": format!("n{at}"), "type": "", "properties": {} });
+        let mut resources: Vec<Json> = (0..count).map(part).collect();
+        for (at, resource) in resources.iter_mut().enumerate() {
+            let (type_name, mut properties) = writer.part(at);
+            properties["path"] = json!(path);
+            (resource["type"], resource["properties"]) = (json!(type_name), properties);
+        }
+        Self::about(number, start, &resources, writer.unguarded)
+    }
+
+    fn about(number: u64, start: String, resources: &[Json], unguarded: BTreeSet<String>) -> Self {
+        let (anticipated, lines, copies) = (anticipated(resources), lines(resources), copies(resources));
         let document = serde_json::to_string_pretty(&json!({ "$schema": "s", "resources": resources })).unwrap();
-        Self { number, start, document, unguarded: writer.unguarded, lines, copies, anticipated }
+        Self { number, start, document, unguarded, lines, copies, anticipated }
     }
 }
 
@@ -80,9 +100,13 @@ fn anticipated(resources: &[Json]) -> BTreeSet<String> {
     (0..all.len()).filter(is_made_before).map(|at| all[at]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Lines that share a file with another line.
+/// The types of parts of a file.
+const PARTS: [&str; 3] = ["Stead/Line", "Stead/Ini", "Stead/Block"];
+
+/// Parts that share a file with another one.
 fn lines(resources: &[Json]) -> BTreeSet<String> {
-    let all: Vec<Json> = resources.iter().flat_map(leaves).filter(|each| each["type"] == "Stead/Line").collect();
+    let all: Vec<Json> =
+        resources.iter().flat_map(leaves).filter(|each| PARTS.contains(&each["type"].as_str().unwrap())).collect();
     let shares = |one: &&Json| all.iter().filter(|other| managed(one) == managed(other)).count() > 1;
     all.iter().filter(shares).map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -99,6 +123,11 @@ fn copies(resources: &[Json]) -> BTreeSet<String> {
         inside.into_iter().chain(itself).collect::<Vec<_>>()
     };
     all.iter().filter(|each| is_copy(each)).flat_map(of).collect()
+}
+
+fn with_value(mut ini: Json, value: &str) -> Json {
+    ini["value"] = json!(value);
+    ini
 }
 
 /// An instance that another one can be related to.
@@ -312,6 +341,28 @@ impl Writer {
         );
         line["line"] = self.one_of(&[json!("one"), json!("two"), json!("new"), json!("x")]);
         line
+    }
+
+    /// A part of a file, or all of it where it is the first one.
+    fn part(&mut self, at: usize) -> (&'static str, Json) {
+        let exist = !self.chance(5);
+        let create = self.chance(2);
+        match self.numbers.below(if at == 0 { 12 } else { 9 }) {
+            0..4 => ("Stead/Line", self.line()),
+            4..6 => {
+                let value = self.one_of(&["1", "2"]);
+                let key = self.one_of(&["k", "l"]);
+                let ini = json!({ "section": "s", "key": key, "_exist": exist, "create": create });
+                ("Stead/Ini", if exist { with_value(ini, value) } else { ini })
+            }
+            6..9 => {
+                let marker = self.one_of(&["m", "n"]);
+                let content = self.one_of(&["one\n", "two\nthree\n"]);
+                ("Stead/Block", json!({ "name": marker, "content": content, "_exist": exist, "create": create }))
+            }
+            9..11 => ("Stead/File", self.file()),
+            _ => ("Stead/Template", json!({ "template": "{{ a }}\n", "variables": { "a": "one" } })),
+        }
     }
 
     fn symlink(&mut self) -> Json {

@@ -114,13 +114,20 @@ impl<T: Content> Cache<T> {
 
     fn read(&self, path: &Path, opened: Result<Option<Handle>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
         let Some(file) = opened? else { return Ok(None) };
-        let fs::Content { status, mut bytes } = fs::read_open(file, path, MAX_SIZE)?;
+        let fs::Content { status, bytes } = fs::read_open(file, path, MAX_SIZE)?;
+        Ok(Some(self.remember(path, Text::of(path, status, bytes)?)))
+    }
+}
+
+impl<T: Content> Text<T> {
+    /// The text of the file at a path that has these bytes.
+    pub(super) fn of(path: &Path, status: Status, mut bytes: Vec<u8>) -> Result<Self, Failure> {
         let has_mark = bytes.starts_with(MARK);
         if has_mark {
             bytes.drain(..MARK.len());
         }
         let content = T::of(bytes).map_err(|what| blocked("path", format!("'{}' {what}", path.display())))?;
-        Ok(Some(self.remember(path, Text { status, content, has_mark })))
+        Ok(Self { status, content, has_mark })
     }
 }
 

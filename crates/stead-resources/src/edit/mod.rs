@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_host::predicted_files::PredictedFile;
 use stead_host::provider::{Context, Plain};
 use stead_system::fs::{self, Former, How, Ownership, Place, Replacement, Status, SystemPath, format_mode};
 use stead_system::lock::LockError;
@@ -104,9 +105,21 @@ impl<T: Content> Files<T> {
         Self { cache: Cache::default(), locks: locks.clone() }
     }
 
-    /// The text at a path; `None` when nothing is there.
-    pub(crate) fn look(&self, path: &SystemPath) -> Result<Option<Arc<Text<T>>>, Failure> {
-        self.cache.look(path)
+    /// The text at a path, in what-if as the changes in front of the instance leave it; `None` when nothing is there.
+    pub(crate) fn look(&self, cx: &Context, path: &SystemPath) -> Result<Option<Arc<Text<T>>>, Failure> {
+        match cx.forecast.as_ref().and_then(|forecast| forecast.look(path)) {
+            Some(PredictedFile { content, status }) => Ok(Some(Arc::new(Text::of(path, status, content.to_vec())?))),
+            None => self.cache.look(path),
+        }
+    }
+
+    /// In what-if: has those behind the instance find this content in place of a text.
+    pub(crate) fn predict(cx: &Context, path: &Path, text: Option<&Text<T>>, missing: Missing, content: &[u8]) {
+        let Some(forecast) = cx.forecast.as_ref().filter(|forecast| forecast.is_shared(path)) else { return };
+        let Some((mode, ownership)) = rights(text, missing) else { return };
+        let content: Arc<[u8]> = [mark(text), content].concat().into();
+        let status = Status::to_come(mode, ownership.uid, ownership.gid, content.len() as u64);
+        forecast.leave(path, PredictedFile { content, status });
     }
 
     /// Edits what is at a place: `decide` says what becomes of the text, and is asked again when that changed meanwhile.
@@ -140,32 +153,42 @@ impl<T: Content> Files<T> {
         missing: Missing,
         content: Vec<u8>,
     ) -> Result<bool, Failure> {
-        let (former, mode, ownership) = match (text, missing) {
-            (Some(text), Missing::Enforce { mode, ownership, .. }) => {
-                let mode = if missing.flaws(&text.status).is_empty() { text.status.mode } else { mode };
-                (Former::Unchanged(&text.status), mode, ownership.or(owner_of(&text.status)))
-            }
-            (Some(text), _) => (Former::Unchanged(&text.status), text.status.mode, owner_of(&text.status)),
-            (None, Missing::Create { mode, ownership } | Missing::Enforce { mode, ownership, .. }) => {
-                (Former::Absent, mode, ownership)
-            }
-            (None, Missing::Refuse) => return Err(no_file(place.path())),
-        };
+        let (mode, ownership) = rights(text, missing).ok_or_else(|| no_file(place.path()))?;
+        let former = text.map_or(Former::Absent, |text| Former::Unchanged(&text.status));
         let mut replacement = Replacement::begin(place, former)?;
         if let Some(former) = place.open(How::Read)? {
             replacement.keep_attributes(&former.into())?;
         }
-        let has_mark = text.is_some_and(|text| text.has_mark);
-        let mark = if has_mark { cache::MARK } else { &[] };
-        replacement.write(&[mark, content.as_slice()].concat())?;
+        replacement.write(&[mark(text), content.as_slice()].concat())?;
         let Some(file) = replacement.finish(mode, ownership)? else { return Ok(false) };
         let status = fs::status_of(&file, place.path())?;
         // What was written was made of such content, so it is some as well.
         if let Ok(content) = T::of(content) {
+            let has_mark = text.is_some_and(|text| text.has_mark);
             self.cache.remember(place.path(), Text { status, content, has_mark });
         }
         Ok(true)
     }
+}
+
+/// The mode and owner of a file that is written in place of a text; `None` where none is to be created.
+fn rights<T>(text: Option<&Text<T>>, missing: Missing) -> Option<(u32, Ownership)> {
+    match (text, missing) {
+        (Some(text), Missing::Enforce { mode, ownership, .. }) => {
+            let mode = if missing.flaws(&text.status).is_empty() { text.status.mode } else { mode };
+            Some((mode, ownership.or(owner_of(&text.status))))
+        }
+        (Some(text), _) => Some((text.status.mode, owner_of(&text.status))),
+        (None, Missing::Create { mode, ownership } | Missing::Enforce { mode, ownership, .. }) => {
+            Some((mode, ownership))
+        }
+        (None, Missing::Refuse) => None,
+    }
+}
+
+/// The byte order mark that a text keeps.
+fn mark<T>(text: Option<&Text<T>>) -> &'static [u8] {
+    if text.is_some_and(|text| text.has_mark) { cache::MARK } else { &[] }
 }
 
 /// The names of the files in a folder of the system that is managed, in order; none where there is no such folder.

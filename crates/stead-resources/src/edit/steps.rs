@@ -36,7 +36,7 @@ impl<'e> Steps<'e> {
         let mut steps = Vec::new();
         for edit in edits {
             let at = cx.resolve(&edit.path);
-            let former = files.look(&at)?;
+            let former = files.look(cx, &at)?;
             let text = former.as_ref().map_or("", |former| former.content.as_str());
             let after = (edit.edit)(text);
             if after != text {

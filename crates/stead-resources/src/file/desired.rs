@@ -1,11 +1,13 @@
 //! The desired state of a file, whatever its content comes from.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::Path;
 
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
+use stead_host::predicted_files::PredictedFile;
 use stead_host::provider::{Context, Plain, Prediction, SetReply, State, TestReply};
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 use stead_system::user::Names;
@@ -128,6 +130,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
         let (current, differing) = self.compare(place)?;
         let effects = self.effects(Some(place), current.as_ref(), &differing)?;
         let presumed = self.presumed(place, current.as_ref(), &differing)?;
+        self.predict_file(cx, current.as_ref(), &differing);
         let reply = self.reply(&differing, self.intentions(current.as_ref(), &differing));
         Ok(SetReply { presumed, effects, ..reply })
     }
@@ -360,9 +363,28 @@ impl<'a, C: FileContent> Desired<'a, C> {
             (true, Execution::WhatIf) => {
                 let reply = self.reply(&[Properties::EXIST], self.intentions(None, &[Properties::EXIST]));
                 let effects = parents.before(self.effects(None, None, &[Properties::EXIST])?);
+                self.predict_file(cx, None, &[Properties::EXIST]);
                 Ok(SetReply { presumed: self.presumed_without_directory(&parents)?, effects, ..reply })
             }
             (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
+        }
+    }
+
+    /// In what-if: has those behind it find the file as it will be.
+    fn predict_file(&self, cx: &Context, current: Option<&Current>, differing: &[&str]) {
+        let is_of_interest = self.exist && !differing.is_empty();
+        let forecast = cx.forecast.as_ref().filter(|forecast| is_of_interest && forecast.is_shared(&self.path));
+        let ownership = current.map_or_else(|| self.permissions.ownership(), |current| self.kept(current));
+        let Some((forecast, ownership)) = forecast.zip(ownership.ok()) else { return };
+        let content = match current {
+            Some(current) if !self.replaces_content(differing) => content::read_all(&current.file).ok(),
+            _ if self.content.is_stated() => self.content.bytes().ok().map(Cow::into_owned),
+            _ => Some(Vec::new()),
+        };
+        let mode = self.mode_or(current.map_or(self.default_mode, |current| current.status.mode));
+        if let Some(content) = content {
+            let status = Status::to_come(mode, ownership.uid, ownership.gid, content.len() as u64);
+            forecast.leave(&self.path, PredictedFile { content: content.into(), status });
         }
     }
 

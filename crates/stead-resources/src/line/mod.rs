@@ -91,7 +91,7 @@ impl Provider for LineProvider {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
-        let text = self.files.look(&desired.path)?;
+        let text = self.files.look(cx, &desired.path)?;
         // Which line is meant does not depend on whether it should be there.
         let wanted = Wanted { exist: true, position: Position::End, ..desired.wanted };
         let desired = Desired { wanted, ..desired };
@@ -101,7 +101,7 @@ impl Provider for LineProvider {
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
-        let text = self.files.look(&desired.path)?;
+        let text = self.files.look(cx, &desired.path)?;
         let step = desired.decide(text.as_deref())?;
         let is_refused = text.is_none() && matches!(desired.missing, Missing::Refuse);
         let set = (!is_refused).then(|| desired.reply(&step, desired.effects(&step, text.as_deref())));
@@ -114,9 +114,12 @@ impl Provider for LineProvider {
         if execution == Execution::Actual {
             return self.bring_about(cx, &desired).map(|(step, effects)| desired.reply(&step, effects));
         }
-        let text = self.files.look(&desired.path)?;
+        let text = self.files.look(cx, &desired.path)?;
         let step = desired.decide(text.as_deref())?;
         let reply = desired.reply(&step, desired.effects(&step, text.as_deref()));
+        if let Outcome::Write(content) = desired.outcome(&step, text.as_deref()) {
+            Files::predict(cx, &desired.path, text.as_deref(), desired.missing, &content);
+        }
         let what_if = desired.intentions(&step, text.is_some());
         Ok(SetReply { presumed: desired.presumed(&step, text.as_deref())?, what_if, ..reply })
     }
@@ -125,7 +128,7 @@ impl Provider for LineProvider {
         let desired = Desired::read(cx, input, &self.patterns)?;
         let desired = Desired { wanted: Wanted { exist: false, ..desired.wanted }, ..desired };
         if execution == Execution::WhatIf {
-            let text = self.files.look(&desired.path)?;
+            let text = self.files.look(cx, &desired.path)?;
             return Ok(desired.intentions(&desired.decide(text.as_deref())?, text.is_some()));
         }
         self.bring_about(cx, &desired).map(|_| Vec::new())
@@ -181,12 +184,7 @@ impl LineProvider {
         self.files.edit(cx, &place, desired.missing, |text| {
             let step = desired.decide(text)?;
             let effects = desired.effects(&step, text);
-            let line = desired.wanted.line.unwrap_or_default();
-            let outcome = match (&step, text) {
-                (Step::Keep, _) => Outcome::Keep,
-                (step, Some(text)) => Outcome::Write(text.content.after(step, line)),
-                (step, None) => Outcome::Write(Lines::new(Vec::new()).after(step, line)),
-            };
+            let outcome = desired.outcome(&step, text);
             guard::guarded(desired.guard, cx, &desired.path, &outcome)?;
             Ok(Edit { outcome, result: (step, effects) })
         })
@@ -240,6 +238,16 @@ impl<'a> Desired<'a> {
             }),
             None if self.wanted.exist => Ok(Step::Insert(0)),
             None => Ok(Step::Keep),
+        }
+    }
+
+    /// What a step makes of the file.
+    fn outcome(&self, step: &Step, text: Option<&Text>) -> Outcome {
+        let line = self.wanted.line.unwrap_or_default();
+        match (step, text) {
+            (Step::Keep, _) => Outcome::Keep,
+            (step, Some(text)) => Outcome::Write(text.content.after(step, line)),
+            (step, None) => Outcome::Write(Lines::new(Vec::new()).after(step, line)),
         }
     }
 

@@ -142,10 +142,10 @@ struct Found {
 impl Locales {
     fn look(&self, cx: &Context) -> Result<Found, Failure> {
         let settings = settings_path(cx);
-        let text = self.files.look(&cx.resolve(settings))?;
+        let text = self.files.look(cx, &cx.resolve(settings))?;
         let variables = text.iter().flat_map(|text| text.content.lines().filter_map(variable));
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let list = self.files.look(&cx.resolve(TO_GENERATE))?;
+        let list = self.files.look(cx, &cx.resolve(TO_GENERATE))?;
         let names = |text: &str| text.lines().filter_map(entered).map(|(name, _)| normalized(name)).collect();
         let entered: Option<BTreeSet<String>> = list.map(|text| names(&text.content));
         let is_live = cx.manages_running_system();

@@ -172,7 +172,7 @@ impl Provider for Mounts {
     }
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
-        let Some(text) = self.files.look(&table_path(cx))? else { return Ok(Vec::new()) };
+        let Some(text) = self.files.look(cx, &table_path(cx))? else { return Ok(Vec::new()) };
         let entries = table::all(&text.content);
         let is_first = |(at, entry): &(usize, &Entry)| {
             !entries.iter().take(*at).any(|earlier| earlier.is_at(&entry.path, Some(&entry.device)))
@@ -301,7 +301,7 @@ struct Change {
 
 impl Mounts {
     fn find(&self, cx: &Context, stated: &Properties<'_>) -> Result<Found, Failure> {
-        let text = self.files.look(&table_path(cx))?;
+        let text = self.files.look(cx, &table_path(cx))?;
         let entry = text.as_ref().and_then(|text| table::find(&text.content, |entry| stated.is_own(entry)));
         let device = stated.device.map(|device| device.0);
         let is_live = cx.manages_running_system();
@@ -318,6 +318,9 @@ impl Mounts {
         if execution == Execution::WhatIf {
             let table = || edit::presumed(&path, found.text.as_deref(), missing);
             let table = change.edited.as_ref().map_or(Ok(None), |_| table())?;
+            if let Some(edited) = &change.edited {
+                Files::predict(cx, &path, found.text.as_deref(), missing, edited.as_bytes());
+            }
             return Ok(Change { presumed: Presumed::all([presumed, table]), ..change });
         }
         if let Some(presumed) = presumed {

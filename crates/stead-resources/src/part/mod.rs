@@ -222,14 +222,14 @@ impl<P: Part> Provider for Parts<P> {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let stated: P::Stated<'_> = read_each(input)?;
-        let text = self.look(&stated.location(cx)?)?;
+        let text = self.look(cx, &stated.location(cx)?)?;
         let found = find::<P>(&stated, text.as_deref())?;
         Ok(Plain::new(state::<P>(&stated, found)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = Desired::<P>::read(cx, input)?;
-        let text = self.look(&desired.location)?;
+        let text = self.look(cx, &desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
         let differing = names(&outcome.differing);
@@ -255,18 +255,19 @@ impl<P: Part> Provider for Parts<P> {
         if execution == Execution::Actual {
             return self.bring_about(cx, &desired);
         }
-        let text = self.look(&desired.location)?;
+        let text = self.look(cx, &desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
         let what_if = desired.intentions(cx, &outcome, effects.effect, text.is_some());
         let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
+        desired.predict_file(cx, &outcome, text.as_deref());
         Ok(SetReply { presumed, effects, ..reply::set(desired.after(&outcome), &names(&outcome.differing), what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Desired::<P>::of(cx, read_each(input)?, false)?;
         if execution == Execution::WhatIf {
-            let text = self.look(&desired.location)?;
+            let text = self.look(cx, &desired.location)?;
             let outcome = desired.compare(text.as_deref(), None)?;
             let effect = desired.effects(&outcome, text.as_deref(), false).effect;
             return Ok(desired.intentions(cx, &outcome, effect, true));
@@ -275,7 +276,7 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
-        let look = |path: &str| self.files.look(&cx.resolve(path));
+        let look = |path: &str| self.files.look(cx, &cx.resolve(path));
         let found = P::instances(cx, input.expose(), &look)?;
         Ok(found.into_iter().map(|(name, properties)| Exported::named(name, properties)).collect())
     }
@@ -307,8 +308,8 @@ impl<P: Part> Provider for Parts<P> {
 }
 
 impl<P: Part> Parts<P> {
-    fn look(&self, location: &Location<'_>) -> Result<Option<Arc<Text<String>>>, Failure> {
-        if location.absent.is_some() { Ok(None) } else { self.files.look(&location.path) }
+    fn look(&self, cx: &Context, location: &Location<'_>) -> Result<Option<Arc<Text<String>>>, Failure> {
+        if location.absent.is_some() { Ok(None) } else { self.files.look(cx, &location.path) }
     }
 
     fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<SetReply, Failure> {
@@ -331,7 +332,7 @@ impl<P: Part> Parts<P> {
             let result = SetReply { effects, ..done };
             let outcome = match outcome.edited {
                 None => edit::Outcome::Keep,
-                Some(_) if desired.stated.owns_file() && !desired.exist => edit::Outcome::Remove,
+                Some(_) if desired.removes_file() => edit::Outcome::Remove,
                 Some(edited) => edit::Outcome::Write(edited.into_bytes()),
             };
             guard::guarded(in_use(desired.stated.guard(), cx), cx, path, &outcome)?;
@@ -443,6 +444,18 @@ impl<'a, P: Part> Desired<'a, P> {
         state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(fixed).collect()))
     }
 
+    /// Returns whether the file goes with the part.
+    fn removes_file(&self) -> bool {
+        self.stated.owns_file() && !self.exist
+    }
+
+    /// Has those behind it find the file as it will be.
+    fn predict_file(&self, cx: &Context, outcome: &Outcome, text: Option<&Text<String>>) {
+        if let Some(edited) = outcome.edited.as_ref().filter(|_| !self.removes_file()) {
+            Files::predict(cx, &self.location.path, text, self.location.missing, edited.as_bytes());
+        }
+    }
+
     fn effects(&self, outcome: &Outcome, text: Option<&Text<String>>, makes_directory: bool) -> Effects {
         if outcome.differing.is_empty() {
             return Effects::default();
@@ -460,7 +473,7 @@ impl<'a, P: Part> Desired<'a, P> {
         let Some(edited) = outcome.edited.as_ref().filter(|_| self.location.absent.is_none()) else { return effects };
         match text {
             None => effects.creates.push(Item { path: path(), kind: ItemKind::File { size: edited.len() as u64 } }),
-            Some(text) if self.stated.owns_file() && !self.exist => {
+            Some(text) if self.removes_file() => {
                 effects.destroys.push(Item { path: path(), kind: ItemKind::File { size: text.status.size } });
             }
             Some(text) if !self.exist => {
@@ -483,7 +496,7 @@ impl<'a, P: Part> Desired<'a, P> {
 
     /// The command that must accept the file, if it is written.
     fn guard(&self, cx: &Context, outcome: &Outcome) -> Option<Guard<'a>> {
-        let is_written = outcome.edited.is_some() && (self.exist || !self.stated.owns_file());
+        let is_written = outcome.edited.is_some() && !self.removes_file();
         in_use(self.stated.guard(), cx).filter(|_| is_written)
     }
 

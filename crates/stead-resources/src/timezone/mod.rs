@@ -171,7 +171,7 @@ struct Change<'e> {
 
 impl Timezones {
     fn look(&self, cx: &Context) -> Result<Found, Failure> {
-        let noted = self.files.look(&cx.resolve(NOTE))?.map(|text| noted_in(&text.content).to_owned());
+        let noted = self.files.look(cx, &cx.resolve(NOTE))?.map(|text| noted_in(&text.content).to_owned());
         let place = Place::find(&cx.resolve(LINK), &cx.writes)?;
         let status = place.as_ref().map(Place::status).transpose()?.flatten();
         let at_link = match (status, place) {

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
+use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use crate::kind::FileKind;
@@ -113,6 +114,16 @@ impl Identity {
         const TICK_NANOSECONDS: i64 = 50_000_000;
         let (seconds, nanoseconds) = (now.0.saturating_sub(self.changed.0), now.1.saturating_sub(self.changed.1));
         seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds) < TICK_NANOSECONDS
+    }
+}
+
+impl Status {
+    /// That of a file which this process will write, as far as that is known before.
+    pub fn to_come(mode: u32, uid: Option<u32>, gid: Option<u32>, size: u64) -> Self {
+        let uid = uid.unwrap_or_else(|| geteuid().as_raw());
+        let gid = gid.unwrap_or_else(|| getegid().as_raw());
+        let identity = Identity { device: 0, inode: 0, size, modified: (0, 0), changed: (0, 0) };
+        Self { kind: FileKind::File, mode, uid, gid, size, links: 1, identity, modified: (0, 0) }
     }
 }
 
