@@ -1,6 +1,7 @@
 //! The contexts that calls are carried out in.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use stead_core::graph::{Graph, Node, Scope};
@@ -18,6 +19,8 @@ pub(crate) struct Contexts {
 
 impl Contexts {
     pub(crate) fn new(usual: Context, graph: &Graph) -> Self {
+        let made = if usual.manages_running_system() { Arc::default() } else { made_by(graph) };
+        let usual = Context { made, ..usual };
         let is_elsewhere = |scope: &Scope| !scope.folder.is_empty();
         if !graph.scopes.iter().any(is_elsewhere) {
             return Self { usual, within: HashMap::new() };
@@ -31,6 +34,12 @@ impl Contexts {
     pub(crate) fn of(&self, id: NodeId) -> &Context {
         self.within.get(&id).map_or(&self.usual, |context| context)
     }
+}
+
+/// The relative paths at which the instances of a graph create something.
+fn made_by(graph: &Graph) -> Arc<[PathBuf]> {
+    let path = |node: &Node| node.stated.as_ref()?.get("path")?.as_str().map(PathBuf::from);
+    graph.iter().filter_map(|(_, node)| path(node)).filter(|path| path.is_relative()).collect()
 }
 
 /// Returns the context for a document in a folder below that of the outermost one, given the context of the outermost

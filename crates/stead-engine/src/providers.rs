@@ -166,7 +166,12 @@ fn resolved(mut claims: Claims, manifest: &Manifest, cx: &Context) -> Claims {
         return claims.resolved(|path| path.into());
     }
     claims.0.retain(|Claim::Path { path, extent }| *extent != Extent::Read || !cx.is_bundled(path));
-    claims.resolved(|path| cx.meant(path))
+    // What lies beside the document is not a part of another system.
+    let is_beside = |Claim::Path { path, extent }: &mut Claim| *extent == Extent::Read && cx.beside(path).is_some();
+    let beside = Claims(claims.0.extract_if(.., is_beside).collect());
+    let mut claims = claims.resolved(|path| cx.meant(path));
+    claims.0.extend(beside.resolved(|path| cx.root.join(path).into()).0);
+    claims
 }
 
 /// Carries out nothing.

@@ -75,7 +75,7 @@ fn example(type_name: &str) -> Json {
             json!({"name": "local", "uris": ["file:/srv/repository"], "suites": ["./"], "trusted": true})
         }
         "Stead/Template" => json!({"path": "f", "template": "{{ a }}\n", "variables": {"a": 1}, "mode": "0600"}),
-        "Stead/Archive" => json!({"path": "d", "source": "a.tar", "creates": "x"}),
+        "Stead/Archive" => json!({"path": "d", "source": "/a.tar", "creates": "x"}),
         "Stead/Download" => json!({
             "path": "f", "url": "file:///etc/shadow", "mode": "0600",
             "checksum": "sha256:f98919ffd61eda1084d6bb1e06c164189923cb7e54f2e2e8f8642c8ffaaa599d",

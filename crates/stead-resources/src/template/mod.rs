@@ -54,8 +54,8 @@ struct Properties<'a> {
     /// meant, a text that begins with '[' begins with '[['.
     #[property(option)]
     template: Option<&'a str>,
-    /// A file on this machine that has the template, of at most 1 MiB; in place of 'template'. A relative path starts where
-    /// that of 'path' does.
+    /// A file on this machine that has the template, of at most 1 MiB; in place of 'template'. A relative path starts at
+    /// the directory of the document, unless the document creates what is there.
     #[property(option)]
     source: Option<PathText<'a>>,
     /// The variables that the template uses, by their names. They may be secrets.
