@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 use stead_core::id::TypeName;
 use stead_core::value::Value;
+use stead_core::visible::visible;
 use stead_core::wire::results::DOCUMENT_SCHEMA;
 use stead_engine::{PropertyReference, Reference, error_chain};
 use stead_resources::builtins;
 use stead_system::fs::FsError;
 
 use super::direct::{key, literal};
+use super::test::{Observed, observed};
 use super::{explain, files};
 use crate::exit::Exit;
 use crate::input;
@@ -91,14 +93,22 @@ fn document(request: &NewDocumentRequest, env: &ProcessEnv) -> Result<(), Exit> 
 }
 
 fn test(request: &NewTestRequest, env: &ProcessEnv) -> Result<(), Exit> {
-    let (file, text) = super::test::observed(request, env)?;
+    let Observed { file, text, failures } = observed(request, env)?;
     if file.as_os_str() == "-" {
         print(&text);
+    } else {
+        create(&file, &text, 0o644)?;
+        print(&format!("created {}\nnext: stead test {}\n", file.display(), shown(&file)));
+    }
+    for (name, message) in &failures {
+        let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+        complain(&format!("warning: '{}' failed, and the test expects that it fails{}", visible(name), visible(&why)));
+    }
+    if failures.is_empty() {
         return Ok(());
     }
-    create(&file, &text, 0o644)?;
-    print(&format!("created {}\nnext: stead test {}\n", file.display(), shown(&file)));
-    Ok(())
+    complain("help: where it is not meant to fail, correct the document, remove the test and record it again");
+    Err(Exit::Failed)
 }
 
 /// A path as a shell takes it.

@@ -24,7 +24,7 @@ use crate::request::TestRequest;
 use crate::terminal::{complain, show_findings};
 use file::{Root, Test, TestFile};
 use run::Outcome;
-pub(super) use write::observed;
+pub(super) use write::{Observed, observed};
 
 /// Runs the tests of files and folders.
 pub(crate) fn test(request: &TestRequest, env: &ProcessEnv) -> Exit {

@@ -24,8 +24,18 @@ use crate::terminal::{complain, show_findings, yaml};
 /// The largest file whose content is written into a test, in bytes.
 const LARGEST: usize = 2000;
 
-/// Applies a document to a root of its own, and returns the file of a test that expects the outcome, and its text.
-pub(crate) fn observed(request: &NewTestRequest, env: &ProcessEnv) -> Result<(PathBuf, String), Exit> {
+/// A test that expects what a run did.
+pub(crate) struct Observed {
+    /// Its file.
+    pub(crate) file: PathBuf,
+    /// The text of that.
+    pub(crate) text: String,
+    /// The instances that failed, and with which messages: the test expects that.
+    pub(crate) failures: Vec<(String, String)>,
+}
+
+/// Applies a document to a root of its own, and makes a test that expects the outcome.
+pub(crate) fn observed(request: &NewTestRequest, env: &ProcessEnv) -> Result<Observed, Exit> {
     let document = &request.document;
     let path = request.file.clone().unwrap_or_else(|| file_beside(document));
     let mut sources = Sources::default();
@@ -48,8 +58,9 @@ pub(crate) fn observed(request: &NewTestRequest, env: &ProcessEnv) -> Result<(Pa
         }
         Exit::Unusable
     })?;
-    let content = text(request, &path, &runs, &below);
-    Ok((path, content))
+    let failures = failures(&runs, &below);
+    let written = text(request, &path, (&runs, &failures), &below);
+    Ok(Observed { file: path, text: written, failures })
 }
 
 fn parameters(session: &mut Session, request: &NewTestRequest) -> Result<Supplied, Exit> {
@@ -70,18 +81,23 @@ fn parameters(session: &mut Session, request: &NewTestRequest) -> Result<Supplie
     })
 }
 
-fn text(request: &NewTestRequest, path: &Path, runs: &Runs, root: &Path) -> String {
+/// The instances that failed, each with the first line of its message; of one with a secret in it, without.
+fn failures(runs: &Runs, root: &Path) -> Vec<(String, String)> {
+    let cover = Cover::of(&runs.loaded.session);
+    let shown = |message: String| {
+        let first = message.lines().next().unwrap_or_default().replace(&root.display().to_string(), "");
+        let is_secret = cover.is_needed(&first) || first.contains(REDACTED);
+        if is_secret { String::new() } else { first }
+    };
+    judge::failed(&runs.apply).into_iter().map(|(name, message)| (name, shown(message))).collect()
+}
+
+fn text(request: &NewTestRequest, path: &Path, (runs, failures): (&Runs, &[(String, String)]), root: &Path) -> String {
     let cover = Cover::of(&runs.loaded.session);
     let plan: Map<String, Json> =
         judge::shown(&runs.plan).into_iter().map(|(name, planned)| (name, planned.word().into())).collect();
-    let failures: Map<String, Json> = judge::failed(&runs.apply)
-        .into_iter()
-        .map(|(name, message)| {
-            let first = message.lines().next().unwrap_or_default().replace(&root.display().to_string(), "");
-            let is_secret = cover.is_needed(&first) || first.contains(REDACTED);
-            (name, Json::from(if is_secret { String::new() } else { first }))
-        })
-        .collect();
+    let failures: Map<String, Json> =
+        failures.iter().map(|(name, message)| (name.clone(), Json::from(message.as_str()))).collect();
     let mut files = Vec::new();
     collect(root, Path::new("/"), &mut files);
     let named = files.into_iter().map(|path| (path.display().to_string(), path));
