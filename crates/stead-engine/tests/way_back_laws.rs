@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use random::Numbers;
@@ -24,7 +25,7 @@ use stead_engine::provider::{
     Capabilities, Context, EmbeddedResource, Execution, Failure, FailureKind, Implementation, Manifest, Plain,
     Provider, Schema, SetReply, State, TypeName, Version, WayBack,
 };
-use stead_engine::{Host, HostOptions, RunOptions, Undo};
+use stead_engine::{Host, HostOptions, ReconcileOptions, RunOptions, Undo};
 use stead_host::store::Keys;
 use stead_host::store::images::{self, Images, OnFailure};
 use stead_system::folder::Folder;
@@ -39,6 +40,7 @@ struct Daemon {
     loaded: Arc<Mutex<Option<Vec<Option<String>>>>>,
     /// True if somebody else changes a file while it starts.
     is_disturbed: bool,
+    starts: Arc<AtomicUsize>,
 }
 
 impl Daemon {
@@ -48,6 +50,7 @@ impl Daemon {
 
     /// Reads its files, and ends where one is bad.
     fn start(&self, cx: &Context) -> Result<(), Failure> {
+        self.starts.fetch_add(1, Ordering::Relaxed);
         let read = Self::read(cx);
         let is_good = read.iter().flatten().all(|text| !text.starts_with("bad"));
         *self.loaded.lock().unwrap() = is_good.then_some(read);
@@ -138,7 +141,9 @@ impl Scene {
         let prepared = session.prepare("main.json", document.to_string(), Object::new());
         let prepared = prepared.map_err(|unusable| format!("{document}\n{:?}", unusable.findings)).unwrap();
         let images = images(session.scene(&prepared));
-        session.run(&prepared, RunOptions { images, ..RunOptions::new(Mode::APPLY, NonZeroUsize::MIN) }).unwrap()
+        let policy = session.policy(&ReconcileOptions::default(), &prepared.reconcile).unwrap();
+        let options = RunOptions { images, policy, ..RunOptions::new(Mode::APPLY, NonZeroUsize::MIN) };
+        session.run(&prepared, options).unwrap()
     }
 
     fn apply(&self, document: &Json) -> Run {
@@ -234,7 +239,11 @@ fn law(number: u64, counts: &mut Counts) {
     // What it does not read may be bad as well: then it stays down, which is said.
     assert_eq!(scene.daemon.runs(), said.ends_with("it runs again"), "{}", label());
     match (is_back, scene.daemon.runs()) {
-        (true, true) => counts.taken_back += 1,
+        (true, true) => {
+            // Once before the run, once with what it changed, and once with what was put back: nothing is waited for.
+            assert_eq!(scene.daemon.starts.load(Ordering::Relaxed), 3, "{}", label());
+            counts.taken_back += 1;
+        }
         (true, false) => counts.still_down += 1,
         (false, _) => counts.left += 1,
     }

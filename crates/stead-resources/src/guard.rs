@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stead_core::call::{Failure, Presumed};
+use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_core::value::Value;
 use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
@@ -78,7 +78,9 @@ impl Guard<'_> {
     fn refusal(self, ended: &Ended, copy: &str, path: &Path) -> Failure {
         let failure = ended.failure(&format!("'{}'", self.0));
         let said = failure.message.replace(copy, &path.display().to_string());
-        Failure { message: format!("the new content was refused, and the file stays as it is: {said}"), ..failure }
+        let message = format!("the new content was refused, and the file stays as it is: {said}");
+        // Unless something else is changed, it answers the same again.
+        Failure { kind: FailureKind::Blocked, message, ..failure }
     }
 
     fn invocation(self, copy: &str) -> Invocation {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::{Call, Failure, FailureKind};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
@@ -94,25 +94,47 @@ impl SessionCalls {
         said.into_values().collect()
     }
 
-    fn put_back_for_one(&self, undo: &Undo, known: &KnownInstance, why: &str) -> Vec<(InstancePath, Failure)> {
+    /// A failure that trying again would only draw out, where the changes of the run that brought the instance down can be put back:
+    /// it is not tried again unless something else changes.
+    pub(super) fn to_be_put_back(&self, call: &Call, failure: Failure) -> Failure {
+        let has_one = self.ways_back.causes.contains_key(&call.instance.node()) && failure.can_heal();
+        let images = self.contexts.usual.images.as_ref().filter(|_| has_one);
+        let undo = images.and_then(Images::so_far).and_then(Undo::of);
+        let known = || KnownInstance {
+            instance: call.instance.clone(),
+            manifest: Arc::clone(&call.manifest),
+            desired: Arc::clone(&call.desired),
+        };
+        let is_sure = undo.is_some_and(|undo| !self.brought_down_by(&undo, &known()).is_empty());
+        if is_sure { Failure { kind: FailureKind::Blocked, ..failure } } else { failure }
+    }
+
+    /// The changes that brought an instance down that ran before the run.
+    fn brought_down_by<'u>(&self, undo: &'u Undo, known: &KnownInstance) -> Vec<&'u Item> {
         let provider = self.providers.of(&known.manifest);
         let Some(way_back) = provider.way_back() else { return Vec::new() };
-        let own = known.instance.to_string();
         let desired = Plain::covered(&known.desired);
-        let was_brought_down = undo.state_before(&own).is_some_and(|before| way_back.is_down(&desired, before));
-        let cx = Context { name: Arc::clone(known.instance.name()), ..self.contexts.of(known.instance.node()).clone() };
-        let items = if was_brought_down {
-            self.causes(undo, known, &way_back.reads_at_start(&cx, &desired))
-        } else {
-            Vec::new()
-        };
-        if items.is_empty() {
+        let before = undo.state_before(&known.instance.to_string());
+        if !before.is_some_and(|before| way_back.is_down(&desired, before)) {
             return Vec::new();
         }
+        self.causes(undo, known, &way_back.reads_at_start(&self.context_of(known), &desired))
+    }
+
+    fn context_of(&self, known: &KnownInstance) -> Context {
+        Context { name: Arc::clone(known.instance.name()), ..self.contexts.of(known.instance.node()).clone() }
+    }
+
+    fn put_back_for_one(&self, undo: &Undo, known: &KnownInstance, why: &str) -> Vec<(InstancePath, Failure)> {
+        let provider = self.providers.of(&known.manifest);
+        let items = self.brought_down_by(undo, known);
+        let Some(way_back) = provider.way_back().filter(|_| !items.is_empty()) else { return Vec::new() };
+        let (own, cx) = (known.instance.to_string(), self.context_of(known));
+        let desired = Plain::covered(&known.desired);
         let changes = format!("This run's changes of {}", named(&items));
         let end = match self.put_items_back(&items, known) {
             Err(failure) => {
-                let message = format!("{why}. {changes} cannot be put back: {}", failure.message);
+                let message = followed(why, &format!("{changes} cannot be put back: {}", failure.message));
                 return vec![(known.instance.clone(), Failure::new(FailureKind::System, message))];
             }
             Ok(()) => match way_back.bring_up(&cx, &desired) {
@@ -120,7 +142,8 @@ impl SessionCalls {
                 Err(failure) => format!("it still does not come up: {}", failure.message),
             },
         };
-        let service = Failure::new(FailureKind::System, format!("{why}. {changes} were put back, and {end}"));
+        let message = followed(why, &format!("{changes} were put back, and {end}"));
+        let service = Failure::new(FailureKind::System, message);
         let message = format!("taken back, since {} did not come up with it", known.instance.label());
         let taken_back = Failure::new(FailureKind::NotConverged, message);
         let makers: BTreeSet<&String> = items.iter().flat_map(|item| &item.instances).collect();
@@ -168,6 +191,12 @@ impl SessionCalls {
         set.over().map_err(failed)?;
         Ok(put?)
     }
+}
+
+/// A message with a sentence behind its first line, in front of what it quotes.
+fn followed(message: &str, sentence: &str) -> String {
+    let (first, rest) = message.split_at(message.find('\n').unwrap_or(message.len()));
+    format!("{first}. {sentence}{rest}")
 }
 
 /// The files in a message.

@@ -195,6 +195,11 @@ impl Images {
         self.0.log().memory.take()
     }
 
+    /// What was kept for this process so far, which goes on; `None` where that is not all.
+    pub fn so_far(&self) -> Option<Vec<Read>> {
+        self.0.log().memory.clone()
+    }
+
     /// Keeps nothing more of a run, which goes on and cannot be taken back. That is reported once.
     pub fn give_up(&self, why: &str) {
         self.0.log().give_up(why);
