@@ -75,11 +75,17 @@ impl Ended {
 /// What a program that failed wrote: the last line of its errors, then the last lines of both outputs.
 fn said(output: &str, errors: &Tail) -> String {
     let reason = errors.lines.back().map(|line| format!(": {line}")).unwrap_or_default();
-    let mut printed = Tail::default();
-    output.lines().for_each(|line| printed.push(line));
+    let printed = labelled("standard output", output);
     // A single line is the reason.
     let errors = if errors.count > 1 { errors.labelled("standard error") } else { String::new() };
-    reason + &printed.labelled("standard output") + &errors
+    reason + &printed + &errors
+}
+
+/// The last lines of a text below a heading; nothing if there are none.
+pub(crate) fn labelled(label: &str, text: &str) -> String {
+    let mut tail = Tail::default();
+    text.lines().for_each(|line| tail.push(line));
+    tail.labelled(label)
 }
 
 /// The last lines of an output.

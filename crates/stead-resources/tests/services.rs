@@ -187,6 +187,10 @@ fn a_failure_says_where_to_look() {
     let message = try_set(&json!({"name": "broken", "unit": broken, "state": "running"})).unwrap_err();
     assert!(message.contains("cannot start 'broken.service': it is failed, with result exit-code"), "{message}");
     assert!(message.contains("journalctl --unit broken.service"), "{message}");
+    assert!(message.contains("\njournal of the unit") && message.contains("status=1/FAILURE"), "{message}");
+    let misspelt = json!({"name": "broken", "unit": "[Service]\nExecStrat=/bin/true\n", "state": "running"});
+    let message = try_set(&misspelt).unwrap_err();
+    assert!(message.contains("/broken.service:2: ") && message.contains("'ExecStrat'"), "{message}");
     assert_eq!(set(&json!({"name": "broken", "_exist": false})), ["_exist"]);
     let elsewhere = "[Unit]\nConditionPathExists=/\nConditionPathExists=!/etc\n[Service]\nExecStart=/bin/sleep 1000\n";
     let message = try_set(&json!({"name": "elsewhere", "unit": elsewhere, "state": "running"})).unwrap_err();

@@ -24,6 +24,7 @@ mod decision;
 mod drop_ins;
 mod files;
 mod found;
+mod journal;
 mod meaning;
 mod steps;
 mod unit;
@@ -401,7 +402,7 @@ impl Services {
         } else {
             self.down().remove(name);
         }
-        done?;
+        done.map_err(|failure| journal::with_journal(cx, name, failure))?;
         if job != UnitJob::Stop {
             let invocation = self.systemd.invocation(name)?;
             self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });
