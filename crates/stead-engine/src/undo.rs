@@ -2,6 +2,7 @@
 
 mod document;
 mod former;
+mod states;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,15 +91,19 @@ impl Undo {
         let acts = |set: &SetEntry| self.scene.handlers.iter().any(|(handler, _)| *handler == set.instance);
         let mut kept: Vec<NotTakenBack> = Vec::new();
         for set in &self.sets {
+            let unsaid = document::unsaid(set);
             let why = match set.undo {
                 UndoWay::Cannot if acts(set) => {
-                    "it runs again where what it acted on is taken back, and what it did stays"
+                    "it runs again where what it acted on is taken back, and what it did stays".to_owned()
                 }
-                UndoWay::Cannot => "what it did besides files is not known",
-                UndoWay::State if set.before.is_none() => "its former state could not be read",
+                UndoWay::Cannot => "what it did besides files is not known".to_owned(),
+                UndoWay::State if set.before.is_none() => "its former state could not be read".to_owned(),
+                UndoWay::State if !unsaid.is_empty() => {
+                    format!("its former state does not say '{}', which stays", unsaid.join("', '"))
+                }
                 UndoWay::State | UndoWay::Files => continue,
             };
-            let each = NotTakenBack { what: set.instance.clone(), why: why.to_owned(), acts_again: acts(set) };
+            let each = NotTakenBack { what: set.instance.clone(), why, acts_again: acts(set) };
             if !kept.contains(&each) {
                 kept.push(each);
             }

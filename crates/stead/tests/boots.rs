@@ -33,6 +33,8 @@ mod site;
 mod speed;
 #[path = "support/terminal.rs"]
 mod terminal;
+#[path = "boots/undone.rs"]
+mod undone;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;

@@ -1,12 +1,13 @@
 //! The document that takes a run back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::UndoWay;
 use stead_host::store::images::SetEntry;
+use stead_resources::builtin;
 use stead_system::fs::ImageNode;
 
 use super::former::{self, TYPE};
@@ -62,7 +63,7 @@ impl Undo {
             );
         }
         // What the run made for a state, such as a unit, is there until the state is back.
-        let of_item = |set: &&SetEntry| item.before.node == ImageNode::Absent && item.instances.contains(&set.instance);
+        let of_item = |set: &&SetEntry| item.before.node == ImageNode::Absent && item.is_of(set);
         needs.extend(
             self.state_sets().into_iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))),
         );
@@ -87,6 +88,12 @@ impl Undo {
         self.state_before(&set.instance)?.as_object()
     }
 
+    /// Returns whether something is put back only after what the run made in its place, which may be there for a state.
+    fn goes_after(&self, path: &Path, item: &Item) -> bool {
+        let mut below = self.items.range(path.to_owned()..).skip(1);
+        item.before.node != ImageNode::Directory && below.next().is_some_and(|(below, _)| below.starts_with(path))
+    }
+
     /// The paths that an instance changed, as the instances that put them back.
     fn paths_of<'u>(&'u self, instance: &'u str) -> impl Iterator<Item = String> + 'u {
         self.items.values().filter(move |item| item.instances.iter().any(|by| by == instance)).map(|item| id(item))
@@ -96,9 +103,10 @@ impl Undo {
     fn states(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
         let resource = |set: &SetEntry| {
             let before = self.object_before(set)?;
-            let by =
-                |item: &&Arc<Item>| item.before.node != ImageNode::Absent && item.instances.contains(&set.instance);
-            let needs: Vec<String> = self.items.values().filter(by).map(|item| id(item)).collect();
+            let by = |(path, item): &(&PathBuf, &Arc<Item>)| {
+                item.before.node != ImageNode::Absent && item.is_of(set) && !self.goes_after(path, item)
+            };
+            let needs: Vec<String> = self.items.iter().filter(by).map(|(_, item)| id(item)).collect();
             let properties = covered(set, former_properties(set, before), secrets);
             Some(json!({
                 "name": name_of(set), "type": set.type_name, "dependsOn": needs, "properties": properties,
@@ -131,19 +139,30 @@ impl Undo {
     }
 }
 
+impl Item {
+    /// Returns whether a state needs it: an instance changed both, or another undo did, which has an instance for each.
+    fn is_of(&self, set: &SetEntry) -> bool {
+        let is_former = |by: &String| by.strip_prefix(TYPE).is_some_and(|name| name.starts_with(':'));
+        self.instances.iter().any(|by| *by == set.instance || is_former(by))
+    }
+}
+
 /// The name of an instance in the document: its own, within what holds it.
 fn name_of(set: &SetEntry) -> &str {
     let of_type = set.instance.strip_prefix(set.type_name.as_str()).and_then(|name| name.strip_prefix(':'));
     of_type.unwrap_or(&set.instance)
 }
 
-/// The properties that set a former state again: what the instance states, as it was.
+/// The properties that set a former state again: what the instance states, as it was, and all of what it removed. A resource
+/// that is not built in is handed all that it said of what was there.
 fn former_properties(set: &SetEntry, before: &Map<String, Json>) -> Map<String, Json> {
-    let stated = set.desired.as_ref().and_then(Json::as_object).cloned().unwrap_or_default();
     let mut properties = Map::new();
-    for (name, value) in stated {
-        let former = before.get(&name).cloned().unwrap_or(value);
-        properties.insert(name, former);
+    for (name, value) in stated(set).into_iter().flatten() {
+        properties.insert(name.clone(), before.get(name).unwrap_or(value).clone());
+    }
+    if removed(set, before) || is_not_built_in(set) && !is_absent(before) {
+        let all = before.iter().filter(|(name, _)| !name.starts_with('_') || *name == "_exist");
+        properties.extend(all.map(|(name, value)| (name.clone(), value.clone())));
     }
     if before.get("_exist") == Some(&Json::Bool(false)) {
         properties.insert("_exist".to_owned(), Json::Bool(false));
@@ -151,15 +170,47 @@ fn former_properties(set: &SetEntry, before: &Map<String, Json>) -> Map<String, 
     properties
 }
 
+fn stated(set: &SetEntry) -> Option<&Map<String, Json>> {
+    set.desired.as_ref()?.as_object()
+}
+
+/// Returns whether a set removed what there was. Its state has more than the instance states.
+fn removed(set: &SetEntry, before: &Map<String, Json>) -> bool {
+    stated(set).is_some_and(is_absent) && !is_absent(before)
+}
+
+fn is_absent(state: &Map<String, Json>) -> bool {
+    state.get("_exist") == Some(&Json::Bool(false))
+}
+
+fn is_not_built_in(set: &SetEntry) -> bool {
+    builtin(&set.type_name).is_none()
+}
+
+/// The properties that an instance of a resource which is not built in states and that its former state does not say, so that they cannot be as they were.
+pub(super) fn unsaid(set: &SetEntry) -> Vec<&str> {
+    let before = set.before.as_ref().and_then(Json::as_object);
+    let Some(before) = before.filter(|before| is_not_built_in(set) && !is_absent(before)) else { return Vec::new() };
+    let names = stated(set).into_iter().flatten().map(|(name, _)| name.as_str());
+    names.filter(|name| !name.starts_with('_') && !before.contains_key(*name)).collect()
+}
+
 /// Properties, with values that may be secrets as parameters.
 fn covered(set: &SetEntry, properties: Map<String, Json>, secrets: &mut Map<String, Json>) -> Map<String, Json> {
-    if !set.covered {
+    // Nobody looked for secrets in what such an instance does not state.
+    let is_stated = |name: &String| name == "_exist" || stated(set).is_some_and(|stated| stated.contains_key(name));
+    if !set.covered && (!is_not_built_in(set) || properties.keys().all(is_stated)) {
         return properties.into_iter().map(|(name, value)| (name, literal(value))).collect();
     }
     let mut cover = |(name, value): (String, Json)| {
+        // It says which call is made.
+        if name == "_exist" {
+            return (name, value);
+        }
         let parameter = format!("p{}", secrets.len());
-        let call = format!("[parameters('{parameter}').value]");
-        secrets.insert(parameter, json!({ "value": value }));
+        // An object with nothing but 'value' would be taken for the value of a file of parameters.
+        let call = format!("[parameters('{parameter}').former]");
+        secrets.insert(parameter, json!({ "former": value }));
         (name, Json::String(call))
     };
     properties.into_iter().map(&mut cover).collect()

@@ -15,7 +15,7 @@ use stead_core::value::{REDACTED, Seal, Value, pointer};
 
 use super::reseal::Resealer;
 use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
-use crate::store::images::{ImagesError, SetEntry, SetImages};
+use crate::store::images::{Images, ImagesError, SetEntry, SetImages};
 
 /// A call with everything that its methods need.
 pub(super) struct Attempt<'a> {
@@ -77,7 +77,7 @@ impl Attempt<'_> {
         let cx = Context { changes: true, ..Context::clone(&self.cx) };
         let Some(images) = &self.cx.images else { return call(&cx) };
         let failed = |error: ImagesError| Failure::new(FailureKind::System, error.chain());
-        let set = images.set(self.set_entry()).map_err(failed)?;
+        let set = images.set(self.set_entry(images)).map_err(failed)?;
         let called = call(&Context { writes: cx.writes.kept_by(Arc::<SetImages>::clone(&set)), ..cx });
         if let Err(error) = set.over() {
             self.note(TraceLevel::Warn, &format!("this cannot be taken back: {}", error.chain()));
@@ -86,16 +86,17 @@ impl Attempt<'_> {
     }
 
     /// The set that is about to begin, with what it takes to take it back where that is more than files.
-    fn set_entry(&self) -> SetEntry {
-        let undo = self.call.manifest.undo;
-        let before = || Some(self.provider.get(&self.cx, &self.input).ok()?.to_json());
+    fn set_entry(&self, images: &Images) -> SetEntry {
+        let (undo, instance) = (self.call.manifest.undo, self.call.instance.to_string());
+        let read = || Some(self.provider.get(&self.cx, &self.input).ok()?.to_json());
+        let before = || images.state_before(&instance).or_else(read);
         SetEntry {
-            instance: self.call.instance.to_string(),
             type_name: self.call.manifest.type_name.clone(),
             undo,
             covered: self.call.desired.has_sealed() || self.input.is_secret(),
             desired: if undo == UndoWay::Files { None } else { Some(self.input.to_json()) },
             before: if undo == UndoWay::State { before() } else { None },
+            instance,
         }
     }
 

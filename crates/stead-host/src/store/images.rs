@@ -8,7 +8,7 @@
 //! Guarantees: what is about to be changed is written before it is changed. A record that is torn, as after a power failure, ends
 //! the file; one that does not fit is damage.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -136,6 +136,8 @@ struct Log {
     on_failure: OnFailure,
     room: u64,
     paths: HashMap<PathBuf, Standing>,
+    /// The states of instances at the beginning of the run, as far as they were read then.
+    states: BTreeMap<String, Json>,
 }
 
 /// The file that what is kept is sealed into.
@@ -186,7 +188,7 @@ impl Images {
     fn of(file: Option<Sealed>, on_failure: OnFailure, scene: &Scene) -> Self {
         let base = scene.real_root();
         let root = SystemRoot::below(&base);
-        let log = Log { file, memory: None, on_failure, room: MOST, paths: HashMap::new() };
+        let log = Log { file, memory: None, on_failure, room: MOST, paths: HashMap::new(), states: BTreeMap::new() };
         Self(Arc::new(Kept { root, base, log: Mutex::new(log) }))
     }
 
@@ -198,6 +200,16 @@ impl Images {
     /// What was kept for this process so far, which goes on; `None` where that is not all.
     pub fn so_far(&self) -> Option<Vec<Read>> {
         self.0.log().memory.clone()
+    }
+
+    /// Takes in the states that instances have before the run.
+    pub fn know(&self, states: BTreeMap<String, Json>) {
+        self.0.log().states = states;
+    }
+
+    /// The state that an instance had before the run, where it was read then.
+    pub fn state_before(&self, instance: &str) -> Option<Json> {
+        self.0.log().states.get(instance).cloned()
     }
 
     /// Keeps nothing more of a run, which goes on and cannot be taken back. That is reported once.

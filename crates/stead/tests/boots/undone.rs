@@ -1,0 +1,182 @@
+//! What documents did to the running system of a whole machine is taken back by one command.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+use stead_testkit::until;
+
+use crate::debian::Debian;
+
+const TEST: &str = "what_was_done_to_a_running_system_is_taken_back";
+
+const UNIT: &str = "# Sleeps.\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n";
+
+#[test]
+fn what_was_done_to_a_running_system_is_taken_back() {
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("undone");
+    let mut machine = match Debian::of(&folder, stead_testkit::asked("STEAD_BOOTS").is_some()) {
+        Ok(machine) => machine,
+        Err(reason) => return stead_testkit::skip(TEST, &reason),
+    };
+    if !machine.root("/usr/sbin/sshd").exists()
+        && let Err(why) = machine.install_packages(&["openssh-server"])
+    {
+        return stead_testkit::skip(TEST, &why);
+    }
+    prepare(&machine);
+    machine.boot();
+    machine.wait_until_started();
+    machine.ok(&["systemctl", "start", "server", "ssh"]);
+    machine.ok(&["bash", "-c", "mountpoint -q /srv/there || mount /srv/there"]);
+    let documents = documents();
+    for (name, document) in &documents {
+        machine.write("/srv/document.json", &json!({ "resources": document }).to_string());
+        let before = imprint(&machine);
+        let said = machine.ok(&["stead", "apply", "/srv/document.json", "--record", "--reconcile", "none", "--yes"]);
+        let after = imprint(&machine);
+        assert!(after != before, "{name}: it changes nothing: {said}");
+        // Taken back, done once more by taking that back, and left as it was.
+        for expected in [&before, &after, &before] {
+            let said = machine.run_text(&["stead", "undo", "--yes"]);
+            let found = imprint(&machine);
+            assert!(found == *expected, "{name}: {said}{}", differing(expected, &found));
+        }
+    }
+    println!("{} documents were taken back", documents.len());
+    what_a_package_did_is_named(&machine);
+    machine.shut_down();
+}
+
+/// A package is named before anything is done, and the rest is taken back.
+fn what_a_package_did_is_named(machine: &Debian) {
+    let document = json!({ "resources": [
+        instance("Package", "openssh-server", json!({ "_exist": false })),
+        instance("Group", "later", json!({})),
+    ] });
+    machine.write("/srv/document.json", &document.to_string());
+    machine.ok(&["stead", "apply", "/srv/document.json", "--record", "--reconcile", "none", "--yes"]);
+    let said = machine.run_text(&["stead", "undo"]);
+    assert!(said.contains("cannot be taken back: Stead/Package:openssh-server"), "{said}");
+    assert!(machine.run(&["getent", "group", "later"]).status.success(), "nothing is done without --yes: {said}");
+    let said = machine.run_text(&["stead", "undo", "--yes"]);
+    assert!(!machine.run(&["getent", "group", "later"]).status.success(), "{said}");
+    assert!(!machine.root("/usr/sbin/sshd").exists(), "{said}");
+}
+
+/// The files, mounts and services that the documents are about.
+fn prepare(machine: &Debian) {
+    machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
+    machine.remove("/var/lib/stead");
+    machine.write("/etc/systemd/system/server.service", UNIT);
+    machine.write("/etc/fstab", "# Mounts.\ntmpfs /srv/there tmpfs size=1m,nosuid 0 0\n");
+    machine.write("/srv/there/README", "");
+    machine.write("/srv/mounted/README", "");
+    machine.write("/etc/sysctl.d/90-stead.conf", "# Kept.\nnet.ipv4.ip_default_ttl=64\n");
+}
+
+/// All that documents changed: what is below /etc, times apart, and the state of the running system.
+fn imprint(machine: &Debian) -> String {
+    const SHOW: &str = "cd /etc; find . -path ./.pwd.lock -prune -o -printf '%p %y %m %U %G %l\\n' | sort; \
+        find . -type f ! -name .pwd.lock -exec sha256sum {} + | sort -k 2; ls -laR --time-style=+ /home; \
+        findmnt -rno TARGET,FSTYPE,OPTIONS | grep '^/srv'; hostname; date +%Z; \
+        for unit in server fresh ssh nightly.timer; do systemctl is-active $unit; systemctl is-enabled $unit; done 2>&1";
+    until(|| {
+        let shown = machine.run_text(&["bash", "-c", SHOW]);
+        // What is on its way is waited for.
+        (!shown.contains("activating")).then_some(shown)
+    })
+}
+
+/// The lines that one has and the other does not.
+fn differing(expected: &str, found: &str) -> String {
+    let [of, now] = [expected, found].map(|text| text.lines().collect::<BTreeSet<_>>());
+    let lines = of.difference(&now).map(|line| format!("- {line}\n"));
+    lines.chain(now.difference(&of).map(|line| format!("+ {line}\n"))).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
+fn instance(kind: &str, name: &str, more: Json) -> Json {
+    let mut properties = json!({ "name": name });
+    let own = properties.as_object_mut().unwrap();
+    own.extend(more.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())));
+    json!({ "name": name.replace('/', "-"), "type": format!("Stead/{kind}"), "properties": properties })
+}
+
+fn documents() -> Vec<(&'static str, Json)> {
+    let service = |name: &str, more: Json| instance("Service", name, more);
+    let refused_root =
+        json!({ "path": "/etc/ssh/sshd_config", "line": "PermitRootLogin no", "validate": "sshd -t -f %s" });
+    let sshd = json!([
+        { "name": "login", "type": "Stead/Line", "properties": refused_root },
+        service("ssh", json!({ "state": "running", "reloadedAfter": ["/etc/ssh/sshd_config"] })),
+    ]);
+    let live = vec![
+        (
+            "a service that is stopped and disabled",
+            json!([service("server", json!({ "state": "stopped", "enabled": false }))]),
+        ),
+        ("a service that is masked", json!([service("ssh", json!({ "state": "stopped", "masked": true }))])),
+        (
+            "a service of its own",
+            json!([service("fresh", json!({ "unit": UNIT, "state": "running", "enabled": true, "stableFor": 1 }))]),
+        ),
+        ("a drop-in", json!([service("server", json!({ "dropIns": { "nice": "# Nice.\n[Service]\nNice=5\n" } }))])),
+        (
+            "a timer",
+            json!([instance(
+                "Timer",
+                "nightly",
+                json!({ "onCalendar": "*-*-* 02:30", "command": "/bin/true", "state": "running" })
+            )]),
+        ),
+        (
+            "a user with a home",
+            json!([instance(
+                "User",
+                "ada",
+                json!({ "comment": "Ada", "shell": "/bin/sh", "createHome": true, "groups": ["games"] })
+            )]),
+        ),
+        (
+            "a user that was there",
+            json!([instance("User", "games", json!({ "shell": "/bin/bash", "comment": "Players", "locked": true }))]),
+        ),
+        ("a group", json!([instance("Group", "deploy", json!({ "members": ["games"] }))])),
+        ("a group that was there", json!([instance("Group", "staff", json!({ "members": ["games"] }))])),
+        // The kernel is that of the host.
+        (
+            "kernel parameters",
+            json!([
+                instance("Sysctl", "net.ipv4.ip_default_ttl", json!({ "value": "70", "live": false })),
+                instance("Sysctl", "net.ipv4.ip_forward", json!({ "value": "1", "live": false })),
+            ]),
+        ),
+        ("a host name", json!([instance("Hostname", "other", json!({}))])),
+        ("a time zone", json!([instance("Timezone", "Asia/Tokyo", json!({}))])),
+        ("a setting of sshd", sshd),
+    ];
+    live.into_iter().chain(mounts()).collect()
+}
+
+fn mounts() -> [(&'static str, Json); 3] {
+    let mount = |properties: Json| json!([{ "name": "mount", "type": "Stead/Mount", "properties": properties }]);
+    [
+        (
+            "a mount",
+            mount(
+                json!({ "path": "/srv/mounted", "device": "tmpfs", "fstype": "tmpfs", "options": "size=2m", "state": "mounted" }),
+            ),
+        ),
+        (
+            "a mount with other options",
+            mount(
+                json!({ "path": "/srv/there", "device": "tmpfs", "fstype": "tmpfs", "options": "size=1m,noexec", "state": "mounted" }),
+            ),
+        ),
+        ("a mount that is gone", mount(json!({ "path": "/srv/there", "_exist": false }))),
+    ]
+}
