@@ -62,7 +62,13 @@ pub(crate) fn demo(folder: &Path, out: &mut dyn Write, end: &Cancel, once: bool)
     let stead = Executable::find("stead", beside, &Environment::of_this_process(&[]));
     let stead = stead.ok_or("'stead' is not installed beside 'stead-fleet' or on the path")?;
     let stead = stead.map_err(|refused| refused.reason())?.path().to_owned();
-    fs::create_dir(folder).map_err(|error| format!("cannot create '{}': {error}", folder.display()))?;
+    fs::create_dir(folder).map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AlreadyExists => ". Remove it, or name another folder with '--folder'",
+            _ => "",
+        };
+        format!("cannot create '{}': {error}{hint}", folder.display())
+    })?;
     // Keys and tokens are in it.
     let folder = Folder::create(folder)?.path().to_owned();
     let mut demo = Demo { folder, stead, fleet, url: String::new(), running: Vec::new(), out, end };

@@ -12,8 +12,10 @@ mod site;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use proxy::Proxy;
 use serde_json::{Value, json};
@@ -30,7 +32,7 @@ use stead_hosts::MachineName;
 use stead_protocol::{HoldRequest, SentReport, StandingRequest, TokenRequest};
 use stead_release::{MachineReport, PublicKey, Roster, Signed};
 use stead_system::Cancel;
-use stead_testkit::until;
+use stead_testkit::{skip, until};
 
 /// An agent in this process.
 struct Running {
@@ -38,6 +40,7 @@ struct Running {
     directory: PathBuf,
     stop: Cancel,
     thread: Option<JoinHandle<()>>,
+    child: Option<Child>,
 }
 
 impl Running {
@@ -54,7 +57,18 @@ impl Running {
             source: None,
         };
         let thread = std::thread::spawn(move || stead_agent::run(options).unwrap());
-        let running = Self { name: MachineName::parse(name).unwrap(), directory, stop, thread: Some(thread) };
+        let name = MachineName::parse(name).unwrap();
+        let running = Self { name, directory, stop, thread: Some(thread), child: None };
+        until(|| running.status());
+        running
+    }
+
+    /// An agent in a process of its own, which is killed at its end.
+    fn process(program: &Path, directory: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.args(["agent", "run", "--state"]).arg(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        let (name, child) = (MachineName::parse("web1").unwrap(), Some(command.spawn().unwrap()));
+        let running = Self { name, directory: directory.to_owned(), stop: Cancel::default(), thread: None, child };
         until(|| running.status());
         running
     }
@@ -106,8 +120,27 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
+        }
+    }
+}
+
+/// Copies the state of an agent in the place of another one.
+fn copied(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => copied(&from, &to),
+            kind if kind.is_file() => drop(fs::copy(&from, &to).unwrap()),
+            _ => {}
         }
     }
 }
@@ -292,6 +325,65 @@ fn files_that_a_proxy_answers_itself_are_not_there_yet_and_not_gone() {
     assert!(said.len() < 400 && !said.contains(char::is_control), "{said:?}");
     proxy.refuse(None);
     shop.until_page("one");
+}
+
+/// Two machines with one state are seen as soon as each was answered since the other one was heard; one that is killed and begins again, or
+/// gets back an older disk, is one, and so it is to a controller that begins again.
+#[test]
+fn a_copy_of_a_machine_is_seen_and_an_older_disk_is_not_taken_for_one() {
+    let program = Path::new(env!("CARGO_BIN_EXE_stead-fleet")).with_file_name("stead");
+    if !program.exists() {
+        return skip("a copy of a machine", "'stead' was not built beside 'stead-fleet'");
+    }
+    let mut shop = Shop::new();
+    let mut site = shop.site();
+    let (ann, folder, proxy) = (shop.ann.clone(), shop.folder.path().to_owned(), Proxy::start(&site));
+    let [state, older, two] = ["web1", "older", "two"].map(|name| folder.join(name));
+    let mut web = Running::process(&program, &state);
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    web.join(&shop.operators, &proxy.url, None, Some(&shop.token(&site)));
+    web.until_standing(ControllerStanding::Admitted);
+    shop.publish(&site, "0");
+    shop.roster(&site, &web);
+    shop.until_page("0");
+    let shown = |site: &Site| site.operator(&ann, "GET", "/v1/machines", b"").json()["items"][0].clone();
+    let has = |site: &Site, number: u64| {
+        let is = |shown: &Value| shown["applied"] == json!(["web", number]) && shown["state"] == "converged";
+        until(|| Some(shown(site)).filter(is))
+    };
+    // With its own disk, with an older one, again with that; and the controller begins again.
+    for (turn, disk) in (1..).zip([None, Some(&older), Some(&older)]) {
+        has(&site, turn);
+        drop(web);
+        disk.map_or_else(|| copied(&state, &older), |disk| copied(disk, &state));
+        if turn == 2 {
+            drop(site);
+            site = shop.site();
+            proxy.lead_to(&site);
+        }
+        web = Running::process(&program, &state);
+        shop.publish(&site, &turn.to_string());
+        shop.until_page(&turn.to_string());
+    }
+    assert_eq!(has(&site, 4).get("forked"), None);
+    copied(&state, &two);
+    let (began, before) = (Instant::now(), shop.reports(&site).len());
+    let copy = Running::process(&program, &two);
+    let cloned = until(|| Some(shown(&site)).filter(|shown| shown["state"] == "cloned"));
+    println!("a copy was seen after {:?}", began.elapsed());
+    assert!(cloned["forked"].as_u64().is_some());
+    let reports = shop.reports(&site).len() - before;
+    assert!(reports <= 4, "both reported twice at most: {reports}");
+    // Nothing newer is for it, also of a controller that begins again, until an operator has decided.
+    drop(site);
+    site = shop.site();
+    proxy.lead_to(&site);
+    shop.publish(&site, "not for both");
+    assert_eq!((&shown(&site)["state"], &shown(&site)["desired"]), (&json!("cloned"), &cloned["desired"]));
+    drop(copy);
+    site.tell(&ann, "/v1/machines/web1/standing", &StandingRequest { standing: "admitted".to_owned() });
+    shop.until_page("not for both");
+    assert_eq!(has(&site, 5).get("forked"), None);
 }
 
 /// The channels are those of the roster: one that it does not name is said on both sides.

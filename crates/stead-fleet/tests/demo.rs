@@ -32,7 +32,8 @@ fn the_demo_shows_a_release_a_repair_and_a_refusal_and_leaves_nothing_running() 
     // What is there is not touched.
     let again = run();
     assert!(!again.status.success());
-    assert!(String::from_utf8_lossy(&again.stderr).contains("cannot create"));
+    let refused = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(refused.contains("cannot create") && refused.contains("another folder with '--folder'"), "{refused}");
     // Ended while it goes on, it takes with it what it began.
     let ended = place.path().join("ended");
     let mut demo = Command::new(program).args(["demo", "--folder"]).arg(&ended).stdout(Stdio::null()).spawn().unwrap();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_release::{BadForm, MachineReport, Name, Signed};
 
-use crate::{EPOCH, HOLD, SESSION};
+use crate::{EPOCH, HOLD, LIFE, SESSION};
 
 /// The condition of a machine, as it says it with each request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -47,15 +47,45 @@ mod applied {
     }
 }
 
-/// The words of a machine with a request: its condition, and the time by its clock in milliseconds.
+/// The words of a machine with a request: its condition, its life, and the time by its clock in milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Heartbeat {
     /// Its condition.
     #[serde(flatten)]
     pub condition: Condition,
+    /// Its life.
+    #[serde(flatten)]
+    pub life: Life,
     /// The time by its clock.
     pub clock: i64,
+}
+
+/// A life of a machine: its process from a start to its end, by a random number; 0 stands for none.
+///
+/// Law: a process that was answered since another one was heard is alive beside it or was restored behind it. Two that say so of each
+/// other are two machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Life {
+    /// The number of the life.
+    pub life: u64,
+    /// The life that the last answer named, if it is another one.
+    #[serde(skip_serializing_if = "is_none")]
+    pub beside: u64,
+}
+
+impl Life {
+    /// Takes in which life an answer named. Returns true if that is another one, and was not known.
+    pub(crate) fn named(&mut self, life: u64) -> bool {
+        let beside = if life == self.life { 0 } else { life };
+        std::mem::replace(&mut self.beside, beside) != beside && beside != 0
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_none(life: &u64) -> bool {
+    *life == 0
 }
 
 /// A report as a machine sends it.
@@ -115,6 +145,8 @@ pub struct MachineAnswer {
     pub retry_after: Option<u64>,
     /// Until when the machine stays as it is, in milliseconds, and why.
     pub hold: Option<(u64, String)>,
+    /// The life of the machine that the controller heard last.
+    pub life: Option<u64>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -134,6 +166,7 @@ impl MachineAnswer {
             tag: header("etag").map(str::to_owned),
             retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
             hold,
+            life: header(LIFE).and_then(|life| life.parse().ok()),
             body,
         }
     }

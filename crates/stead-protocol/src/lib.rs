@@ -26,7 +26,7 @@ mod route;
 mod session;
 mod shown;
 
-pub use exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport, hold_header};
+pub use exchange::{Condition, Heartbeat, Life, MachineAnswer, MachineCall, SentReport, hold_header};
 pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, MachineMemory, Membership, Now};
 pub use outgoing::LeftOut;
 
@@ -51,6 +51,8 @@ pub const HEARTBEAT: &str = "stead-heartbeat";
 pub const SESSION: &str = "stead-session";
 /// The header that says until when a machine is held, in milliseconds, and why.
 pub const HOLD: &str = "stead-hold";
+/// The header that says which life of the machine was heard last: another one than its own shows two machines with one key.
+pub const LIFE: &str = "stead-life";
 /// The header that says which history of the store answers: another one has a machine send its reports again.
 pub const EPOCH: &str = "stead-epoch";
 

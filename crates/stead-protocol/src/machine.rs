@@ -8,7 +8,7 @@ use stead_core::value::Sensitive;
 use stead_hosts::MachineName;
 use stead_release::{Digest, MachineKeys, MachineRequest};
 
-use crate::exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport};
+use crate::exchange::{Condition, Heartbeat, Life, MachineAnswer, MachineCall, SentReport};
 use crate::outgoing::{Batch, Consequence, LeftOut, NotTaken, Outgoing};
 use crate::pace::{Pace, Random};
 use crate::{
@@ -23,6 +23,8 @@ const SESSION: u64 = 50 * 60_000;
 /// How soon a machine that began anew asks at the latest, and one that waits for an operator asks again, in milliseconds.
 const BEGIN: u64 = 2_000;
 const ADMISSION: u64 = 30_000;
+/// Lives have numbers from 1 to this one, which every reader of JSON can have.
+const LIVES: u64 = (1 << 53) - 1;
 /// The bytes of the brackets around a list of reports.
 const BRACKETS: usize = 2;
 
@@ -128,6 +130,7 @@ struct Look {
 pub struct Machine {
     identity: MachineIdentity,
     memory: MachineMemory,
+    life: Life,
     membership: Membership,
     hold: Option<(u64, String)>,
     unreached: Option<String>,
@@ -153,10 +156,12 @@ impl Machine {
         let mut random = Random::new(seed);
         let due = now.passed + if memory.joined { random.below(BEGIN) } else { 0 };
         let membership = if memory.joined { Membership::Admitted } else { Membership::Unknown };
+        let life = Life { life: 1 + random.below(LIVES), beside: 0 };
         Self {
             identity,
             number: memory.reserved,
             memory,
+            life,
             membership,
             hold: None,
             unreached: None,
@@ -317,7 +322,7 @@ impl Machine {
             self.memory.reserved = number + RESERVED;
             actions.push(MachineAction::Keep(self.memory.clone()));
         }
-        let heartbeat = Heartbeat { condition: self.condition.clone(), clock: now.clock };
+        let heartbeat = Heartbeat { condition: self.condition.clone(), life: self.life, clock: now.clock };
         self.said = self.condition.clone();
         let said = serde_json::to_string(&heartbeat).unwrap_or_default();
         let content = Digest::of(&[said.as_bytes(), &body].concat());
@@ -433,6 +438,7 @@ impl Machine {
         if let Some(session) = answer.session.as_deref().and_then(SessionSecret::parse) {
             self.session = Some((session, now.passed));
         }
+        let is_another = answer.life.is_some_and(|life| self.life.named(life));
         match answer.status {
             401 => self.session = None,
             // The disk of this machine may be an older copy of itself: its numbers go on somewhere above.
@@ -444,7 +450,11 @@ impl Machine {
         self.files.remove(&answer.number);
         if let Some(sent) = self.asking.end(answer.number) {
             self.unreached = None;
-            if self.is_admitted() { self.was_answered(answer, sent, now) } else { self.enrolled(answer, now, actions) }
+            if self.is_admitted() {
+                self.was_answered(answer, sent, now, is_another);
+            } else {
+                self.enrolled(answer, now, actions);
+            }
         } else if let Some(sent) = self.reporting.end(answer.number) {
             self.reported(answer, sent, now, actions);
         }
@@ -475,8 +485,8 @@ impl Machine {
         }
     }
 
-    /// Takes in the answer to the request that waited.
-    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now) {
+    /// Takes in the answer to the request that waited. One that names another machine for the first time is answered at once.
+    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now, is_another: bool) {
         self.hold.clone_from(&answer.hold);
         match (answer.status, serde_json::from_slice::<DesiredAnswer>(&answer.body)) {
             (200, Ok(desired)) => {
@@ -489,7 +499,7 @@ impl Machine {
             }
             (304, _) => {
                 self.asking.succeeded(sent);
-                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 {
+                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 && !is_another {
                     self.asking.spread(now.passed, &mut self.random);
                 }
             }

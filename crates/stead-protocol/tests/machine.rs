@@ -261,6 +261,27 @@ fn what_it_says_of_itself_goes_beside_the_request_that_waits() {
     assert_eq!(machine.handle(at(4_500), MachineEvent::Time), [], "it was said");
 }
 
+/// A controller names the life that it heard last: another one than its own is said with the next request, which is not waited for.
+#[test]
+fn a_machine_that_learns_of_another_one_with_its_key_says_so_at_once() {
+    let mut machine = admitted(at(0));
+    let said = |call: &MachineCall| -> serde_json::Value {
+        let said = call.headers.iter().find(|(name, _)| *name == "stead-heartbeat");
+        serde_json::from_str(&said.unwrap().1).unwrap()
+    };
+    let named = |call: &MachineCall, life| {
+        MachineEvent::Answered(MachineAnswer { life: Some(life), ..answer(call, 304, &json!(null)) })
+    };
+    let first = only(machine.handle(at(3_000), is("converged", 0)));
+    let life = said(&first)["life"].as_u64().unwrap();
+    assert!(life > 0 && said(&first).get("beside").is_none(), "{first:?}");
+    let second = only(machine.handle(at(4_000), named(&first, life + 1)));
+    assert_eq!((&said(&second)["life"], &said(&second)["beside"]), (&json!(life), &json!(life + 1)));
+    machine.handle(at(5_000), named(&second, life));
+    let third = only(machine.handle(at(60_000), MachineEvent::Time));
+    assert!(said(&third).get("beside").is_none(), "{third:?}");
+}
+
 #[test]
 fn it_looks_at_what_is_newer_and_again_while_that_does_not_end_well() {
     let mut machine = admitted(at(0));

@@ -1,11 +1,13 @@
 //! The way of requests to the store.
 
+use std::sync::mpsc::channel;
+
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::readers::Readers;
 use super::{Controller, PATIENCE};
-use crate::store::{Done, FleetStore, FleetStoreError, Unit, Writer};
+use crate::store::{Done, FleetStore, FleetStoreError, StoreWrite, Unit, UnitOutcome, Writer};
 
 /// Something that is read.
 pub type StoreRead = Box<dyn FnOnce(&mut FleetStore) + Send>;
@@ -51,5 +53,12 @@ impl Controller {
         let late = |_| FleetStoreError::Database("it does not answer".to_owned());
         let ended = |_| FleetStoreError::Database("the controller ends".to_owned());
         timeout(PATIENCE, answer).await.map_err(late)?.map_err(ended)?
+    }
+
+    /// Writes, and waits for it on a thread that answers no requests.
+    pub(super) fn written(&self, write: StoreWrite) -> Option<UnitOutcome> {
+        let (sender, outcome) = channel();
+        self.access.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
+        outcome.recv().ok()?.ok()
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use stead_protocol::EventShown;
 
 use super::Controller;
+use super::machines::Machine;
 use super::outcomes::Outcome;
-use crate::store::{FleetStore, FleetStoreError, LastHeard, MachineId, StoredAct};
+use crate::store::{FleetStore, FleetStoreError, LastHeard, MachineId, StoreWrite, StoredAct};
 
 /// How many reports are read at once: those of more machines are read the next time.
 const MOST_READ: usize = 2000;
@@ -23,7 +24,7 @@ pub(super) struct Listener {
     until: u64,
     /// The number of the last act.
     act: Option<u64>,
-    /// The machines that share a key with another one, and the number that both gave a report.
+    /// The machines that share a key with another one, and the number of what showed it.
     forks: BTreeMap<MachineId, u64>,
 }
 
@@ -38,7 +39,7 @@ impl Listener {
             let heard: BTreeMap<MachineId, LastHeard> = store.heard_since(since)?;
             controller.for_each_machine(|machine| {
                 reported.get(&machine.id()).into_iter().for_each(|number| machine.has_reported(*number));
-                heard.get(&machine.id()).into_iter().for_each(|last| machine.was_heard(last));
+                heard.get(&machine.id()).into_iter().for_each(|last| heard_elsewhere(controller, machine, last));
             });
         }
         let forks: BTreeMap<MachineId, u64> = store.forks()?.into_iter().collect();
@@ -84,6 +85,13 @@ impl Listener {
         for event in changed.into_iter().filter(|_| self.until > 0) {
             controller.events.push(event);
         }
+    }
+}
+
+/// Takes in that another controller heard a machine, and keeps that there are two if that shows them.
+fn heard_elsewhere(controller: &Controller, machine: &Machine, last: &LastHeard) {
+    if let Some(number) = machine.was_heard(last) {
+        controller.written(StoreWrite::Fork { machine: machine.id(), number });
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use stead_hosts::Filter;
-use stead_protocol::{MachineShown, MachineState};
+use stead_protocol::{Life, MachineShown, MachineState};
 use stead_release::Name;
 use tokio::sync::Notify;
 
+use super::lives::Lives;
 use super::outcomes::Outcome;
 use super::said::Said;
 use crate::store::{Heartbeat, LastHeard, MachineId, MachineRow, Standing};
@@ -26,7 +27,7 @@ pub(super) struct Machine {
     /// The number of the newest report that is stored, and what the newest says that was read.
     reported: AtomicU64,
     outcome: RwLock<Option<Arc<Outcome>>>,
-    /// The number of a report that two machines gave; 0 if there is none.
+    /// The number of the report or request that showed two machines; 0 if there is none.
     forked: AtomicU64,
     /// The newest report that was refused: when, and why.
     refused: Mutex<Option<(u64, String)>>,
@@ -39,8 +40,18 @@ struct Heard {
     window: Window,
     said: String,
     understood: Said,
+    lives: Lives,
     /// Whether there is more than what was written.
     is_unsaid: bool,
+}
+
+/// What a request of a machine shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hearing {
+    /// Whether its number is one that was not taken before.
+    pub(super) is_new: bool,
+    /// Whether it shows two machines with the key, of which nothing was known.
+    pub(super) are_two: bool,
 }
 
 /// The numbers of requests that were taken, so that none is played back. The last 64 may come in any order.
@@ -73,7 +84,8 @@ impl Machine {
         // What was below the number may have been taken.
         let window = Window { highest: heard.number, taken: u64::MAX };
         let (at, understood) = (heard.at.into(), Said::read(&heard.said));
-        let heard = Mutex::new(Heard { window, said: heard.said, understood, is_unsaid: false });
+        let lives = Lives::of(understood.life);
+        let heard = Mutex::new(Heard { window, said: heard.said, understood, lives, is_unsaid: false });
         Self {
             row: RwLock::new(row),
             changed: Notify::new(),
@@ -88,28 +100,51 @@ impl Machine {
         }
     }
 
-    /// Takes the number of a request, and what was said with it. False if the number was taken before.
-    pub(super) fn hear(&self, number: u64, said: Option<&str>, now: u64) -> bool {
+    /// Takes the number of a request, and what was said with it. What it says of its life counts also if the number was taken: two machines
+    /// with one state have the same numbers.
+    pub(super) fn hear(&self, number: u64, said: Option<&str>, now: u64) -> Hearing {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if !heard.window.take(number) {
-            return false;
+        let is_highest = number > heard.window.highest;
+        let is_new = heard.window.take(number);
+        let life = match said {
+            Some(said) if is_new => heard.understand(said).life,
+            Some(said) => Said::read(said).life,
+            None => Life::default(),
+        };
+        let are_two = heard.lives.hear(life) && !self.is_forked();
+        if is_new {
+            heard.is_unsaid = true;
+            self.at.store(now, Ordering::Relaxed);
         }
-        if let Some(said) = said {
-            heard.understand(said);
+        if is_highest && heard.lives.goes_on(life) {
+            // Whoever waits in another life learns of this one.
+            self.changed.notify_waiters();
         }
-        heard.is_unsaid = true;
-        self.at.store(now, Ordering::Relaxed);
-        true
+        Hearing { is_new, are_two }
     }
 
-    /// Takes in that another controller heard it, if that was later.
-    pub(super) fn was_heard(&self, last: &LastHeard) {
+    /// Takes in that another controller heard it, if that was later. Returns the number of the request if it shows two machines.
+    pub(super) fn was_heard(&self, last: &LastHeard) -> Option<u64> {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.at > self.at.load(Ordering::Relaxed) {
+        let mut are_two = false;
+        if last.number > heard.window.highest {
             heard.window.take(last.number);
+            let life = Said::read(&last.said).life;
+            are_two = heard.lives.hear(life) && !self.is_forked();
+            if heard.lives.goes_on(life) {
+                self.changed.notify_waiters();
+            }
+        }
+        if last.at > self.at.load(Ordering::Relaxed) {
             heard.understand(&last.said);
             self.at.store(last.at, Ordering::Relaxed);
         }
+        are_two.then_some(last.number)
+    }
+
+    /// The life that was heard last; 0 if none is known.
+    pub(super) fn life(&self) -> u64 {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).lives.current()
     }
 
     /// What is to be written of it, once.
@@ -178,9 +213,11 @@ impl Machine {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, why));
     }
 
-    /// Takes in which number of a report two machines gave; 0 if none.
+    /// Takes in the number of the report or request that showed two machines; 0 if an operator has decided on them.
     pub(super) fn fork(&self, number: u64) {
-        self.forked.store(number, Ordering::Relaxed);
+        if self.forked.swap(number, Ordering::Relaxed) > 0 && number == 0 {
+            self.heard.lock().unwrap_or_else(PoisonError::into_inner).lives.settle();
+        }
     }
 
     /// Returns whether two machines have its key: none of them is given anything newer.
@@ -281,11 +318,12 @@ impl Machine {
 }
 
 impl Heard {
-    fn understand(&mut self, said: &str) {
+    fn understand(&mut self, said: &str) -> &Said {
         if self.said != said {
             said.clone_into(&mut self.said);
             self.understood = Said::read(said);
         }
+        &self.understood
     }
 }
 

@@ -7,6 +7,7 @@ mod http;
 mod keeping;
 mod listener;
 mod lists;
+mod lives;
 mod log;
 mod machines;
 mod metrics;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::machines::Machine;
 use crate::new_token;
 use crate::store::{
     Chain, Changes, FleetStore, FleetStoreError, Grant, LastHeard, MachineId, MachineRow, Pointers, Standing,
-    StoreWrite, UnitOutcome, Written,
+    StoreWrite, Written,
 };
 
 /// How long it is until it looks again without a hint.
@@ -264,7 +264,7 @@ impl Planner {
         let Some(lease) = self.lease(controller) else { return };
         let pointers = Pointers { lease, channel: channel.clone(), number, machines };
         // Refused, it is decided anew by what is then.
-        if !matches!(written(controller, StoreWrite::Point(pointers)), Some(Ok(_))) {
+        if !matches!(controller.written(StoreWrite::Point(pointers)), Some(Ok(_))) {
             self.lease = None;
         }
     }
@@ -290,7 +290,7 @@ impl Planner {
             return Some(lease.clone());
         }
         let lease = StoreWrite::Lease { name: LEASE, owner: self.owner.clone(), length: LEASE_LENGTH };
-        let granted = match written(controller, lease)?.ok()?.pop()? {
+        let granted = match controller.written(lease)?.ok()?.pop()? {
             Written::Lease(granted) => granted.ok(),
             _ => None,
         };
@@ -305,11 +305,4 @@ fn signed_labels(
     row: &MachineRow,
 ) -> Option<Arc<BTreeMap<String, String>>> {
     roster.get(&row.name).filter(|member| member.key == row.key).map(|member| Arc::new(member.labels.clone()))
-}
-
-/// Writes, and waits for it.
-pub(super) fn written(controller: &Controller, write: StoreWrite) -> Option<UnitOutcome> {
-    let (sender, outcome) = channel();
-    controller.access.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
-    outcome.recv().ok()?.ok()
 }

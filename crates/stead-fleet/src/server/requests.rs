@@ -19,8 +19,9 @@ use stead_release::{Digest, MachineRequest, PublicKey, are_labels};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::machines::Machine;
+use super::machines::{Hearing, Machine};
 use super::reply::{Reply, bad, bytes_of, json, later, said, with};
+use super::said::Said;
 use super::{Controller, PATIENCE};
 use crate::store::{Chain, Enrolment, FleetStore, Standing, StoreWrite, Unit, Written, labels_text};
 use stead_protocol::{
@@ -188,7 +189,7 @@ where
 impl Controller {
     /// The answer to a machine.
     async fn answered(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
-        let is_by_key = self.proved(machine, &asked)?;
+        let is_by_key = self.proved(machine, &asked).await?;
         let standing = machine.row().standing;
         match standing {
             Standing::Admitted => {}
@@ -199,7 +200,7 @@ impl Controller {
             Action::Desired => self.desired(machine, asked).await?,
             _ => Box::pin(self.of_machine(route, machine, asked)).await?,
         };
-        let reply = held(reply, machine, self.now());
+        let reply = with_life(held(reply, machine, self.now()), machine);
         Ok(self.with_session(reply, machine, is_by_key))
     }
 
@@ -229,7 +230,7 @@ impl Controller {
     }
 
     /// Checks that a machine made this request, once. Returns whether its key says so, and not only its session.
-    fn proved(&self, machine: &Machine, asked: &Asked) -> Result<bool, Box<Reply>> {
+    async fn proved(&self, machine: &Machine, asked: &Asked) -> Result<bool, Box<Reply>> {
         let unproved = |why| refused(StatusCode::UNAUTHORIZED, why);
         let key = machine.row().key.clone();
         let request = stated(asked).ok_or_else(|| unproved("the request is not signed"))?;
@@ -241,10 +242,24 @@ impl Controller {
         if !is_by_it {
             return Err(unproved("the signature is not one of this request, or the session is over"));
         }
-        if !machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), self.now()) {
-            return Err(refused(StatusCode::CONFLICT, "the number of the request was used before"));
+        let Hearing { is_new, are_two } =
+            machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), self.now());
+        if are_two {
+            Box::pin(self.found_two(machine, request.number)).await?;
         }
-        Ok(is_by_key)
+        if is_new {
+            Ok(is_by_key)
+        } else {
+            Err(refused(StatusCode::CONFLICT, "the number of the request was used before"))
+        }
+    }
+
+    /// Keeps that two machines have one key.
+    async fn found_two(&self, machine: &Machine, number: u64) -> Result<(), Box<Reply>> {
+        tracing::warn!(machine = machine.row().name.as_str(), number, "two machines have its key");
+        self.write(vec![StoreWrite::Fork { machine: machine.id(), number }]).await?;
+        machine.fork(number);
+        Ok(())
     }
 
     fn with_session(&self, reply: Reply, machine: &Machine, is_by_key: bool) -> Reply {
@@ -312,6 +327,7 @@ impl Controller {
         let after: u64 = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
         let until = Instant::now() + asked.wait();
         let has = asked.header(IF_NONE_MATCH.as_str()).map(str::to_owned);
+        let own = asked.header(stead_protocol::HEARTBEAT).map_or(0, |said| Said::read(said).life.life);
         // Kept headers keep the buffer that they were read into, for as long as the machine waits.
         drop(asked);
         let mut stop = self.stop.clone();
@@ -329,11 +345,14 @@ impl Controller {
                     return Ok(with(bytes_of("application/json", answer), ETAG, &tag));
                 }
             }
-            let is_over = tokio::select! {
-                biased;
-                over = timeout_at(until, changed) => over.is_err(),
-                _ = stop.wait_for(|stop| *stop) => true,
-            };
+            // Two machines learn of each other, until it is known that there are two.
+            let is_second = own != 0 && machine.life() != own && !machine.is_forked();
+            let is_over = is_second
+                || tokio::select! {
+                    biased;
+                    over = timeout_at(until, changed) => over.is_err(),
+                    _ = stop.wait_for(|stop| *stop) => true,
+                };
             if is_over {
                 let mut reply = Reply::default();
                 *reply.status_mut() = StatusCode::NOT_MODIFIED;
@@ -411,6 +430,14 @@ fn held(reply: Reply, machine: &Machine, now: u64) -> Reply {
             with(reply, HeaderName::from_static(stead_protocol::HOLD), &stead_protocol::hold_header(until, &why))
         }
         None => reply,
+    }
+}
+
+/// The answer to a machine, which says which life of it was heard last.
+fn with_life(reply: Reply, machine: &Machine) -> Reply {
+    match machine.life() {
+        0 => reply,
+        life => with(reply, HeaderName::from_static(stead_protocol::LIFE), &life.to_string()),
     }
 }
 

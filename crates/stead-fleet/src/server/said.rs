@@ -1,7 +1,8 @@
 //! The condition of a machine, as its requests state it.
 
+use serde::Deserialize as _;
 use serde_json::Value;
-use stead_protocol::MachineState;
+use stead_protocol::{Life, MachineState};
 
 /// How often a machine asks unless it says otherwise, in milliseconds: the longest that it waits, and a moment to ask again.
 const USUAL_INTERVAL: u64 = 60_000;
@@ -17,6 +18,8 @@ pub(super) struct Said {
     pub(super) applied: Option<(Option<String>, u64)>,
     /// How it is, by its counts.
     pub(super) state: Option<MachineState>,
+    /// The life that it is in.
+    pub(super) life: Life,
     /// How often it asks, in milliseconds.
     interval: Option<u64>,
 }
@@ -49,7 +52,8 @@ impl Said {
             _ => None,
         };
         let interval = said.get("interval").and_then(Value::as_u64).map(|seconds| seconds.saturating_mul(1000));
-        Self { applied, state: state.or(health), interval }
+        let life = Life::deserialize(&said).unwrap_or_default();
+        Self { applied, state: state.or(health), life, interval }
     }
 
     /// How long it is after a machine was heard until it is silent, in milliseconds: two intervals and ten seconds.

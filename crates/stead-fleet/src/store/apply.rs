@@ -48,9 +48,11 @@ pub(super) fn commit(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<Unit
 
 fn scope(write: &StoreWrite) -> Scope {
     match write {
-        StoreWrite::Reports { .. } | StoreWrite::Heard(_) | StoreWrite::Blob(..) | StoreWrite::Forget { .. } => {
-            Scope::Appends
-        }
+        StoreWrite::Reports { .. }
+        | StoreWrite::Fork { .. }
+        | StoreWrite::Heard(_)
+        | StoreWrite::Blob(..)
+        | StoreWrite::Forget { .. } => Scope::Appends,
         StoreWrite::Act(_) => Scope::Acts,
         _ => Scope::Decides,
     }
@@ -113,6 +115,9 @@ impl Transaction<'_> {
             StoreWrite::Envelope(envelope) => self.envelope(envelope),
             StoreWrite::Point(pointers) => self.point(pointers),
             StoreWrite::Reports { .. } => Ok(Ok(self.reports(&[vec![write.clone()]])?.pop().unwrap_or(Written::Known))),
+            StoreWrite::Fork { machine, number } => {
+                self.fork(machine.0, int(*number)).map(|()| Ok(Written::Changed(1)))
+            }
             StoreWrite::Heard(heard) => self.heard(heard),
             StoreWrite::Act(act) => self.act(act),
             StoreWrite::Lease { name, owner, length } => self.lease(name, owner, *length),

@@ -65,6 +65,13 @@ pub enum StoreWrite {
         /// The reports by their numbers.
         reports: Vec<(u64, Bytes)>,
     },
+    /// Two machines have the key of this one.
+    Fork {
+        /// The machine.
+        machine: MachineId,
+        /// The number of the request that showed it.
+        number: u64,
+    },
     /// When machines were heard, and what they said of themselves.
     Heard(Vec<Heartbeat>),
     /// An act of an operator, behind the one that it names.

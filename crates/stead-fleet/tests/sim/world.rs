@@ -579,6 +579,9 @@ impl World {
             let mut store = open(&self.store, self.time);
             let wrong = self.operator.compared(&mut store, &self.machines);
             self.history.wrong.extend(wrong);
+            // Whatever died and was restored, each machine is one.
+            let two = store.forks().unwrap();
+            self.history.wrong.extend(two.iter().map(|(machine, number)| format!("{machine:?} is two at {number}")));
         }
         left
     }

@@ -10,7 +10,8 @@ use crate::site::{Site, try_ask};
 
 /// The headers that are handed on.
 const REQUEST: [&str; 6] = ["stead-request", "stead-signature", "stead-heartbeat", "prefer", "if-none-match", "range"];
-const RESPONSE: [&str; 6] = ["stead-session", "stead-epoch", "stead-hold", "etag", "retry-after", "content-range"];
+const RESPONSE: [&str; 7] =
+    ["stead-session", "stead-epoch", "stead-hold", "stead-life", "etag", "retry-after", "content-range"];
 
 /// A proxy, until the process ends.
 pub(crate) struct Proxy {
