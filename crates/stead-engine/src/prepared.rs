@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stead_core::diag::codes::{document, parameters, text};
 use stead_core::diag::{Code, Diagnostic, any_error};
-use stead_core::document::{Document, Reconcile};
+use stead_core::document::{Document, Reconcile, Relation};
 use stead_core::graph::{Facts, Graph};
 use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
@@ -77,18 +77,53 @@ impl Prepared {
     /// Warnings about what dsc does not have, in it and in the documents that it includes.
     pub fn not_portable(&self) -> Vec<Diagnostic> {
         let documents = self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources));
-        let mut found: Vec<Diagnostic> = documents.chain(self.graph.not_portable(&self.sources)).collect();
-        found.sort_by_key(|finding| finding.span);
-        // What is nested in a group is a part of its properties as well; what is wrong in a loop is so in each iteration.
-        let mut known = BTreeSet::new();
-        found.retain(|finding| known.insert((finding.span, finding.message.clone())));
-        found
+        each_once(documents.chain(self.graph.not_portable(&self.sources)).collect())
+    }
+
+    /// Warnings about what was hardly meant as it is written, in it and in the documents that it includes.
+    pub fn advice(&self) -> Vec<Diagnostic> {
+        let documents = self.graph.scopes.iter().flat_map(|scope| scope.document.advice(&self.sources));
+        each_once(documents.chain(self.commands_without_test()).collect())
+    }
+
+    /// A warning for each command that every run carries out.
+    fn commands_without_test(&self) -> impl Iterator<Item = Diagnostic> {
+        let is_handler = |id: NodeId| {
+            let mut relations = self.graph.declaration(id).directives().relations.iter();
+            relations.any(|(relation, _)| matches!(relation, Relation::OnChanges | Relation::OnFailure))
+        };
+        let is_after_something =
+            move |id: NodeId| std::iter::successors(Some(id), |id| self.graph.container(*id)).any(is_handler);
+        let commands = self.graph.iter().filter(|(_, node)| node.manifest.type_name.as_str() == "Stead/Command");
+        let always = commands.filter_map(move |(id, _)| {
+            let instance = self.graph.declaration(id);
+            let stated = instance.properties.as_ref()?.entries()?;
+            let has = |names: &[&str]| stated.iter().any(|entry| names.contains(&&*entry.key));
+            (has(&["set"]) && !has(&["test", "creates"]) && !is_after_something(id)).then_some(instance)
+        });
+        always.map(|instance| {
+            let message = "the command is run by every run: nothing says when it is not needed";
+            let finding = Diagnostic::warning(&document::RUNS_ALWAYS, instance.name.span, message);
+            finding.with_help(
+                "state 'test', with exit code 0 where there is nothing to do, or 'creates', a path that it makes; after a change of \
+                 something else: directives: {onChanges: [\"[resourceId('TYPE', 'NAME')]\"]}",
+            )
+        })
     }
 
     /// Returns the digest that other documents, and itself with other parameters, do not have.
     pub fn digest(&self) -> String {
         self.graph.digest(&self.sources)
     }
+}
+
+/// Findings in the order of the text. What is nested in a group is a part of its properties as well; what is wrong in a loop is
+/// so in each iteration.
+fn each_once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    found.sort_by_key(|finding| finding.span);
+    let mut known = BTreeSet::new();
+    found.retain(|finding| known.insert((finding.span, finding.message.clone())));
+    found
 }
 
 /// A document that cannot be run.

@@ -90,7 +90,8 @@ impl File {
         self.findings = match session.prepare_read(self.uri.as_str(), &self.text, read, Object::new()) {
             Ok(prepared) => {
                 let mismatches = session.check_properties(&prepared, Mode::PLAN);
-                prepared.warnings.into_iter().chain(mismatches).collect()
+                let advice = prepared.advice();
+                prepared.warnings.into_iter().chain(mismatches).chain(advice).collect()
             }
             Err(unusable) => session.with_properties(unusable, Mode::PLAN).findings,
         };

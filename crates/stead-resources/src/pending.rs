@@ -10,8 +10,13 @@ use crate::input::{blocked, cannot, impossible};
 
 /// The failure that something is to be created in a directory that does not exist.
 pub(crate) fn no_directory(path: &Path) -> Failure {
-    let directory = path.parent().unwrap_or(path).display();
-    let hint = "Add a Stead/Directory for it to the document";
+    let directory = path.parent().unwrap_or(path).display().to_string();
+    let is_unfinished = ["{{", "${"].iter().any(|begin| directory.contains(begin));
+    let hint = if is_unfinished {
+        "Its name has a placeholder that is not computed: write an expression, such as \"[concat(parameters('folder'), '/x')]\""
+    } else {
+        "Add a Stead/Directory for it to the document"
+    };
     blocked("path", format!("there is no directory '{directory}'. {hint}"))
 }
 

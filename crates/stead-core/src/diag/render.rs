@@ -7,7 +7,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet};
 
-use super::{Diagnostic, Fix, Severity};
+use super::{Diagnostic, Fix, Severity, codes};
 use crate::source::{Source, Sources, Span};
 use crate::visible::{is_obeyed, visible};
 
@@ -140,6 +140,8 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
     let main = finding.span.map(|span| (span, AnnotationKind::Primary, None));
     let others = finding.labels.iter().map(|(span, text)| (*span, AnnotationKind::Context, Some(visible(text))));
     let mut elements = Vec::new();
+    // The line of a secret has the secret.
+    let is_hidden = finding.code == &codes::document::SECRET_IN_CLEAR;
     for (span, kind, label) in main.into_iter().chain(others) {
         let Some(excerpt) = excerpt(sources, span) else { continue };
         let annotation = kind.span(excerpt.mark.clone()).label(label);
@@ -147,7 +149,7 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
         let name = visible(&excerpt.source.name);
         if excerpt.source.is_place_alone() {
             elements.push(Origin::path(name).into());
-        } else if excerpt.source.is_private {
+        } else if excerpt.source.is_private || is_hidden {
             elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
         } else if excerpt.cut {
             // The column within what is shown would not be that within the line.

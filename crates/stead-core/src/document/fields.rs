@@ -203,7 +203,7 @@ impl Reader<'_> {
 
     /// A key that nothing reads. `owner` is the part of the document that has it, such as `a parameter`.
     pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &'static str, known: &[&str]) {
-        self.unknown_key_at(key, span, (Owner::Part(owner), known), Site::default());
+        self.unknown_key_at(key, span, (Owner::Part(owner), known), Site { value: None, type_name: None });
     }
 
     /// A key that nothing reads, of which this is known besides.

@@ -1,7 +1,7 @@
 //! Words of other tools, and what they are in a document.
 
 use crate::diag::{Diagnostic, Meant};
-use crate::text::{Kind, Node};
+use crate::text::{Kind, Never, Node};
 
 /// Words that users of Ansible, Salt, Puppet, Chef, Terraform or PowerShell write as keys.
 #[derive(Clone, Copy, Debug)]
@@ -204,17 +204,67 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
 ];
 
+/// Words in the properties of an instance, of which only those count that lead to a property of its resource.
+const IN_PROPERTIES: &[ForeignWords] = &[
+    row(&["dest", "destination", "filename", "filepath"], Property("path")),
+    row(&["src"], Property("source")),
+    row(&["src"], Property("target")),
+    row(&["src"], Property("device")),
+    row(&["repo", "remote"], Property("repository")),
+    row(&["uri"], Property("url")),
+    row(&["regexp", "regex", "pattern"], Property("match")),
+    row(&["insertafter"], Property("after")),
+    row(&["insertbefore"], Property("before")),
+    where_it(&["append"], NO, Inside("membership: exact", ": it leaves other groups")),
+    row(&["append"], Inside("membership: minimum", ", which is the default: other groups stay")),
+    row(&["command", "cmd", "exec", "execute", "run", "shell", "script"], Property("set")),
+    row(&["chdir", "cwd"], Property("workingDirectory")),
+    row(&["env"], Property("environment")),
+    row(&["pkg", "package"], Property("name")),
+    row(&["pkgs", "packages"], Property("names")),
+    row(&["text", "contents"], Property("content")),
+    row(&["perm", "perms", "permissions", "filemode"], Property("mode")),
+    row(&["user"], Property("owner")),
+    where_it(STATE, Value(&["latest"]), Inside("version: latest", "")),
+    where_it(
+        STATE,
+        Value(&["present", "installed", "file", "created", "directory", "true"]),
+        Inside("_exist: true", ""),
+    ),
+    where_it(
+        STATE,
+        Value(&["absent", "removed", "purged", "uninstalled", "deleted", "false"]),
+        Inside("_exist: false", ""),
+    ),
+    where_it(STATE, Value(&["running", "started"]), Inside("state: running", "")),
+    where_it(STATE, Value(&["stopped", "dead"]), Inside("state: stopped", "")),
+    where_it(&["present", "exists", "exist"], YES, Inside("_exist: true", "")),
+    where_it(&["present", "exists", "exist"], NO, Inside("_exist: false", "")),
+    where_it(&["absent"], YES, Inside("_exist: false", "")),
+    where_it(&["absent"], NO, Inside("_exist: true", "")),
+];
+
+/// Returns what a word of another tool in the properties of an instance is there, where its resource has that.
+pub fn property_meaning<L>(word: &str, value: Option<&Node<L>>, known: &[String]) -> Option<Meaning> {
+    let is_known = |name: &str| known.iter().any(|each| each == name);
+    let leads_somewhere = |row: &&ForeignWords| match row.meaning {
+        Property(name) => is_known(name),
+        Inside(form, _) => form.split(':').next().is_some_and(is_known),
+        _ => false,
+    };
+    meanings(IN_PROPERTIES, word, Site { value, type_name: None }).find(leads_somewhere).map(|row| row.meaning)
+}
+
 /// The value and the type beside a word.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Site<'s> {
+pub(super) struct Site<'s, L = Never> {
     /// The value behind it.
-    pub(super) value: Option<&'s Node>,
+    pub(super) value: Option<&'s Node<L>>,
     /// The type of the instance, as it is written.
     pub(super) type_name: Option<&'s str>,
 }
 
-impl Site<'_> {
-    fn is(self, when: When) -> bool {
+impl<L> Site<'_, L> {
+    fn is(&self, when: When) -> bool {
         match when {
             Otherwise => true,
             Value(words) => match self.value.map(|value| &value.kind) {
@@ -233,14 +283,18 @@ impl Site<'_> {
 }
 
 /// Returns what a word of another tool is in a document.
-pub(super) fn meaning(table: &[ForeignWords], word: &str, site: Site<'_>) -> Option<Meaning> {
+pub(super) fn meaning<L>(table: &[ForeignWords], word: &str, site: Site<'_, L>) -> Option<Meaning> {
+    meanings(table, word, site).next().map(|row| row.meaning)
+}
+
+fn meanings<'t, L>(table: &'t [ForeignWords], word: &str, site: Site<'_, L>) -> impl Iterator<Item = &'t ForeignWords> {
     let plain: String = word.chars().filter(|c| !"_- ".contains(*c)).flat_map(char::to_lowercase).collect();
-    table.iter().find(|row| row.words.contains(&&*plain) && site.is(row.when)).map(|row| row.meaning)
+    table.iter().filter(move |row| row.words.contains(&&*plain) && site.is(row.when))
 }
 
 impl Meaning {
-    /// The finding about the word with what to write in its place.
-    pub(super) fn explain(self, finding: Diagnostic, word: &str, written: Option<&str>) -> Diagnostic {
+    /// Returns the finding about the word with what to write in its place.
+    pub fn explain(self, finding: Diagnostic, word: &str, written: Option<&str>) -> Diagnostic {
         match self {
             Key(key) => finding.with_meant(word, &Meant::only(key), written),
             Directive(name) => finding.with_help(format!("write it as '{name}', inside 'directives'")),

@@ -4,6 +4,7 @@
 
 pub use crate::diag::codes::document as codes;
 mod adapters;
+mod advice;
 mod apart;
 mod compile;
 mod fields;
@@ -20,8 +21,9 @@ pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
 pub(crate) use adapters::leave_out_modules;
 pub use adapters::modules_of;
+pub use advice::is_schema_of_documents;
 pub use apart::keep_apart;
-pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When};
+pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When, property_meaning};
 pub use loops::{LOOP_KEYS, items_of};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;

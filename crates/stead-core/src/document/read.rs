@@ -295,13 +295,18 @@ impl Reader<'_> {
         names
     }
 
-    /// Reports a directive that this version does not know: one of a later version of DSC, or misspelt.
+    /// Reports a directive that this version does not know: one of a later version of DSC, or misspelt. What can only be another
+    /// one is refused, because the run would be another one without it.
     fn unknown_directive(&mut self, key: &str, span: Span, (owner, known): (Owner, &[&str]), value: &Node) {
-        let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
-        let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
+        let meant = Meant::word(key, known.iter().copied());
+        let message = format!("there is no directive '{}' of {owner}", shown(key));
+        let finding = match meant.as_ref().and_then(Meant::certain) {
+            Some(_) => Diagnostic::error(&codes::UNKNOWN_KEY, span, message),
+            None => Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, format!("{message}; ignored")),
+        };
         let site = Site { value: Some(value), type_name: None };
         let foreign = foreign::meaning(foreign::AT_INSTANCES, key, site).filter(|_| owner == Owner::Instance);
-        self.report(match (Meant::word(key, known.iter().copied()), foreign) {
+        self.report(match (meant, foreign) {
             _ if owner == Owner::Instance && INSTANCE_KEYS.contains(&key) => {
                 finding.with_help(format!("'{key}' belongs to the instance: write it beside 'directives', not inside"))
             }

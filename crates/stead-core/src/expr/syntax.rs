@@ -317,7 +317,11 @@ impl<'t> Parser<'t> {
     /// A name without parentheses behind it.
     fn no_call(&self, name: &str, at: Range<usize>) -> Fault {
         let is_first = self.word(&(0..at.start)).trim() == "[";
-        let help = if functions().iter().any(|function| function.name == name) {
+        let reads = |word: &str| ["parameters", "variables", "facts"].contains(&word);
+        let read = name.split_once('.').filter(|(word, _)| reads(word));
+        let help = if let Some((function, member)) = read {
+            format!("write {function}('{member}')")
+        } else if functions().iter().any(|function| function.name == name) {
             format!("call it: {name}()")
         } else if is_first {
             let text = self.lexer.text.lines().next().unwrap_or_default();

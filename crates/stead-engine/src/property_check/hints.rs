@@ -1,7 +1,7 @@
 //! Advice about properties that do not fit.
 
-use stead_core::diag::Diagnostic;
-use stead_core::document::INSTANCE_KEYS;
+use stead_core::diag::{Diagnostic, Meant};
+use stead_core::document::{INSTANCE_KEYS, Meaning, property_meaning};
 use stead_core::expr::Template;
 use stead_core::schema::{Reason, Spelling, Type};
 use stead_core::text::Kind;
@@ -30,11 +30,15 @@ impl Pass<'_> {
     pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
         let written = finding.span.and_then(|span| self.prepared.sources.text(span));
         match (fault.reason, fault.value) {
-            (Some(reason @ Reason::Unknown { name, known }), _) => match (of_unknown(name, known), reason.meant()) {
-                (Some(help), _) => finding.with_help(help),
-                (None, Some(meant)) => finding.with_meant(name, &meant, written),
-                (None, None) => finding.with_help(format!("its properties are {}", known.join(", "))),
-            },
+            (Some(reason @ Reason::Unknown { name, known }), value) => {
+                match (of_unknown(name, known), property_meaning(name, value, known), reason.meant()) {
+                    (_, Some(Meaning::Property(meant)), _) => finding.with_meant(name, &Meant::only(meant), written),
+                    (_, Some(meaning), _) => meaning.explain(finding, name, written),
+                    (Some(help), ..) => finding.with_help(help),
+                    (.., Some(meant)) => finding.with_meant(name, &meant, written),
+                    _ => finding.with_help(format!("its properties are {}", known.join(", "))),
+                }
+            }
             (Some(Reason::Missing(names)), _) => {
                 let first = names.first().filter(|_| fault.property.is_empty());
                 let outer = if fault.property.is_empty() { "properties" } else { fault.property };
@@ -46,6 +50,20 @@ impl Pass<'_> {
                 let fixed = Diagnostic { span: Some(*span), ..finding.clone() };
                 let fixed = fixed.with_meant(found, meant, self.prepared.sources.text(*span));
                 Diagnostic { span: finding.span, ..fixed }
+            }
+            (Some(Reason::OneOf { allowed, near: None }), Some(Template { kind: Kind::String(found), .. }))
+                if let Some(word) = of_other_tools(found, allowed) =>
+            {
+                finding.with_help(format!("write '{word}'"))
+            }
+            (Some(Reason::Type(wanted)), Some(Template { kind: Kind::Array(_), .. }))
+                if wanted.contains(&Type::String) && (fault.advice)(&format!("{}s", fault.property)).is_some() =>
+            {
+                finding.with_help(format!("for several, write '{}s'", fault.property))
+            }
+            (Some(Reason::Type(_)), Some(value)) if let Some(digits) = self.octal(value, fault) => {
+                let finding = finding.with_help("write octal digits in quotes, without '0o'");
+                finding.with_fix(value.span, format!("\"0{digits}\""))
             }
             (Some(Reason::Type(wanted)), Some(value))
                 if let Some(form) = Spelling::of(wanted, &value.literal())
@@ -64,6 +82,12 @@ impl Pass<'_> {
         self.prepared.sources.text(value.span).unwrap_or_default()
     }
 
+    /// The digits of an octal number, where they are accepted as a text.
+    fn octal(&self, value: &Template, fault: &Fault<'_>) -> Option<&str> {
+        let digits = self.written(value).strip_prefix("0o")?;
+        (fault.accepts)(&format!("0{digits}")).then_some(digits)
+    }
+
     /// The finding with the change that writes the value in a form.
     fn in_form(&self, finding: Diagnostic, form: Spelling, value: &Template) -> Diagnostic {
         let written = self.written(value);
@@ -77,6 +101,21 @@ impl Pass<'_> {
         };
         finding.with_fix(value.span, replacement)
     }
+}
+
+/// Words of other tools for a value, and the word of resources.
+const VALUES: [(&str, &str); 5] = [
+    ("started", "running"),
+    ("active", "running"),
+    ("inactive", "stopped"),
+    ("dead", "stopped"),
+    ("absent", "unmounted"),
+];
+
+/// Returns the allowed word for one of other tools.
+fn of_other_tools(found: &str, allowed: &[String]) -> Option<&'static str> {
+    let is_allowed = |word: &str| allowed.iter().any(|each| each.trim_matches('"') == word);
+    VALUES.iter().find(|(foreign, word)| found.eq_ignore_ascii_case(foreign) && is_allowed(word)).map(|(_, word)| *word)
 }
 
 /// Returns advice about a property that the resource does not have, if it belongs to something else.

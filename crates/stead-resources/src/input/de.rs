@@ -91,8 +91,8 @@ impl de::Error for Fault {
         Self::new(must_be(expected))
     }
 
-    fn invalid_value(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(must_be(expected))
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(out_of_range(unexpected, &expected.to_string()).unwrap_or_else(|| must_be(expected)))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -109,6 +109,24 @@ impl de::Error for Fault {
     fn missing_field(field: &'static str) -> Self {
         Self::new(Reason::Missing(vec![field.to_owned()])).within(&field)
     }
+}
+
+/// The bound of a type of integers that a value is beyond.
+fn out_of_range(found: Unexpected<'_>, expected: &str) -> Option<Reason> {
+    let (least, most) = match expected {
+        "u8" => (0, u64::from(u8::MAX)),
+        "u16" => (0, u64::from(u16::MAX)),
+        "u32" => (0, u64::from(u32::MAX)),
+        "u64" | "usize" => (0, u64::MAX),
+        "i32" => (i64::from(i32::MIN), u64::from(i32::MAX.unsigned_abs())),
+        "i64" => (i64::MIN, i64::MAX.unsigned_abs()),
+        _ => return None,
+    };
+    Some(Reason::Other(match found {
+        Unexpected::Signed(number) if number < least => format!("must be at least {least}"),
+        Unexpected::Signed(_) | Unexpected::Unsigned(_) => format!("must be at most {most}"),
+        _ => return None,
+    }))
 }
 
 /// What is expected, in the words of those who write documents. All that the types say of it is text.

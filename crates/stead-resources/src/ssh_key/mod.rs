@@ -15,7 +15,7 @@ use crate::edit::{FileLocks, Missing};
 use crate::input::invalid;
 use crate::part::lines::{InForce, lines, put_entry, without_entry};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
-use crate::text::{KeyOptions, KeyType, PublicKey, SingleLine, Word};
+use crate::text::{KeyFault, KeyOptions, KeyType, PublicKey, SingleLine, Word};
 use crate::{ALL, BuiltIn, reply};
 
 /// A public key with which a user may log in: a line in the file of authorized keys, in '.ssh' of the home directory. File
@@ -58,7 +58,15 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.exclusive == Some(true) && !self.exist {
             return Err(invalid(Properties::EXCLUSIVE, "'exclusive' cannot be true while '_exist' is false"));
         }
-        Ok(())
+        match self.kind.filter(|_| self.exist).and_then(|kind| self.key.fault(kind)) {
+            None => Ok(()),
+            Some(KeyFault::Type(name)) => {
+                Err(invalid(Properties::KIND, format!("'type' is not that of the key, which is '{name}'")))
+            }
+            Some(KeyFault::Length) => {
+                Err(invalid(Properties::KEY, "'key' is not whole: copy all of it from the file of the public key"))
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::schedule::is_schedule;
+use super::schedule::refusal;
 use super::{CHECKED, Checked, Text, breaks_line, is_blank, text_type};
 
 /// The longest command, or variable with its value, that cron keeps whole, in bytes: it cuts off the rest.
@@ -30,9 +30,7 @@ text_type!(Schedule, { "type": "string", "minLength": 1 });
 
 impl<'a> Text<'a> for Schedule<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let message =
-            "must be a schedule of cron: five fields such as \"*/5 4 * * mon-fri\", or a word such as \"@daily\"";
-        if is_schedule(text) { Ok(Self(text, CHECKED)) } else { Err(message) }
+        refusal(text).map_or(Ok(Self(text, CHECKED)), Err)
     }
 }
 

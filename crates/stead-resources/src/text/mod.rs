@@ -36,7 +36,7 @@ pub(crate) use fstab::{MountPoint, MountText, decoded, encoded, fields, stray};
 pub(crate) use ini::{IniKey, IniSection, IniValue};
 pub(crate) use line::{FileText, SingleLine, TextBlock};
 pub(crate) use locale::{GeneratedLocale, LocaleName, LocaleVariable, ZoneName};
-pub(crate) use ssh::{KeyOptions, KeyType, PublicKey};
+pub(crate) use ssh::{KeyFault, KeyOptions, KeyType, PublicKey};
 pub(crate) use sudoers::{SudoersCommand, SudoersName, SudoersWord};
 pub(crate) use unit::{
     CalendarEvents, DropInName, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName, is_whole_name,

@@ -1,23 +1,48 @@
 //! When a job of cron runs.
 
-/// Returns whether a text is a schedule as cron reads it: five fields, or a word.
-pub(super) fn is_schedule(text: &str) -> bool {
+/// The fields of a schedule: the bounds of each with the names of values, and the refusal of one that is beyond them.
+const FIELDS: [(u32, u32, &[&str], &str); 5] = [
+    (
+        0,
+        59,
+        &[],
+        "has a wrong minute, its first field: values from 0 to 59, '*', ranges such as 0-29, steps such as */5",
+    ),
+    (
+        0,
+        23,
+        &[],
+        "has a wrong hour, its second field: values from 0 to 23, '*', ranges such as 8-17, steps such as */2",
+    ),
+    (
+        1,
+        31,
+        &[],
+        "has a wrong day of the month, its third field: values from 1 to 31, '*', ranges such as 1-7, steps such as */2",
+    ),
+    (1, 12, &MONTHS, "has a wrong month, its fourth field: values from 1 to 12 or jan to dec, '*', ranges such as 1-6"),
+    (
+        0,
+        7,
+        &WEEKDAYS,
+        "has a wrong day of the week, its fifth field: values from 0 to 7 or sun to sat, '*', ranges such as mon-fri",
+    ),
+];
+
+/// Returns what is wrong with a text as a schedule, which cron reads as five fields, or a word.
+pub(super) fn refusal(text: &str) -> Option<&'static str> {
     const WORDS: [&str; 8] =
         ["@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     let fields: Vec<&str> = text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();
     match fields.as_slice() {
-        [word] => WORDS.contains(word),
-        [minute, hour, day, month, weekday] => {
-            let rows: [(&str, u32, u32, &[&str]); 5] = [
-                (minute, 0, 59, &[]),
-                (hour, 0, 23, &[]),
-                (day, 1, 31, &[]),
-                (month, 1, 12, &MONTHS),
-                (weekday, 0, 7, &WEEKDAYS),
-            ];
-            rows.iter().all(|(field, low, high, names)| is_field(field, *low, *high, names))
+        [word] if WORDS.contains(word) => None,
+        fields if fields.len() == FIELDS.len() => {
+            let mut each = fields.iter().zip(FIELDS);
+            each.find(|(field, (low, high, names, _))| !is_field(field, *low, *high, names)).map(|(_, row)| row.3)
         }
-        _ => false,
+        _ => {
+            Some("must be a schedule of cron: five fields such as \"*/5 4 * * mon-fri\", or a word such as \"@daily\"")
+        }
     }
 }
 
@@ -52,12 +77,12 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_schedule;
+    use super::refusal;
 
     #[test]
     fn what_cron_reads_is_a_schedule() {
         for text in ["* * * * *", "*/5 0-23/2 1,15 jan-mar Mon,5-7", "0\t4 31 12 7", "@daily", " 1 2 3 4 5 "] {
-            assert!(is_schedule(text), "{text}");
+            assert_eq!(refusal(text), None, "{text}");
         }
     }
 
@@ -81,7 +106,7 @@ mod tests {
             "@never",
         ];
         for text in all {
-            assert!(!is_schedule(text), "{text}");
+            assert!(refusal(text).is_some(), "{text}");
         }
     }
 }

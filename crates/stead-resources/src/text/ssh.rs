@@ -1,5 +1,9 @@
 //! Lines of authorized keys, as sshd(8) reads them.
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use super::{CHECKED, Checked, Text, text_type};
 
 /// A public key in Base64.
@@ -17,6 +21,55 @@ impl<'a> Text<'a> for PublicKey<'a> {
             Err("must be the key in Base64 alone, without its type and its comment")
         }
     }
+}
+
+/// What is wrong with a key that begins as those of OpenSSH do.
+pub(crate) enum KeyFault {
+    /// It is of another type, which it names itself.
+    Type(String),
+    /// It ends too early or too late.
+    Length,
+}
+
+impl PublicKey<'_> {
+    /// Returns what is wrong with it as a key of a type. One that names no type is not judged.
+    pub(crate) fn fault(self, kind: KeyType<'_>) -> Option<KeyFault> {
+        const LENIENT: GeneralPurpose = GeneralPurpose::new(
+            &alphabet::STANDARD,
+            GeneralPurposeConfig::new()
+                .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+                .with_decode_allow_trailing_bits(true),
+        );
+        let letters = self.0.trim_end_matches('=');
+        // Where a letter was cut off, the one before it says nothing.
+        let whole = letters.len() - usize::from(letters.len() % 4 == 1);
+        let bytes = LENIENT.decode(letters.get(..whole)?).ok()?;
+        let (name, rest) = field(&bytes)?;
+        let name = std::str::from_utf8(name).ok().filter(|name| KeyType::check(name).is_ok())?;
+        if name != kind.0 {
+            return Some(KeyFault::Type(name.to_owned()));
+        }
+        // Certificates have fields of other kinds as well.
+        let is_whole = name.contains("-cert-v01") || is_fields(rest);
+        (!is_whole || whole != letters.len()).then_some(KeyFault::Length)
+    }
+}
+
+/// The first field of bytes, which its length is in front of, and what is behind it.
+fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+}
+
+/// Returns whether bytes consist of fields, at least one.
+fn is_fields(mut bytes: &[u8]) -> bool {
+    while let Some((_, rest)) = field(bytes) {
+        if rest.is_empty() {
+            return true;
+        }
+        bytes = rest;
+    }
+    false
 }
 
 /// The type of a key as OpenSSH writes it.
@@ -40,22 +93,31 @@ impl<'a> Text<'a> for KeyType<'a> {
     }
 }
 
+/// sshd refuses the whole line.
+const UNQUOTED: &str = "must have double quotes around each value, such as from=\"10.0.0.1\"";
+
 /// The options in front of a key, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyOptions<'a>(pub(crate) &'a str, Checked);
-text_type!(KeyOptions, { "type": "string", "pattern": "^([A-Za-z@](\\\\*[^\"\\s\\\\\\p{Cc}]|\\\\+\"|\"(\\\\*[^\"\\\\\\p{Cc}]|\\\\+\")*\")*\\\\*)?$" });
+text_type!(KeyOptions, { "type": "string", "pattern": "^([A-Za-z@](\\\\*[^\"=\\s\\\\\\p{Cc}]|\\\\+\"|(\\\\*=)?\"(\\\\*[^\"\\\\\\p{Cc}]|\\\\+\")*\")*\\\\*)?$" });
 
 impl<'a> Text<'a> for KeyOptions<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let begins = text.is_empty() || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@');
         let (mut quoted, mut escaped, mut single) = (false, false, true);
+        let mut is_value = false;
         for each in text.chars() {
+            if std::mem::replace(&mut is_value, each == '=' && !quoted) && each != '"' {
+                return Err(UNQUOTED);
+            }
             single &= !each.is_control() && (quoted || !each.is_whitespace());
             quoted ^= each == '"' && !escaped;
             // As sshd reads it: several backslashes do not pair up.
             escaped = each == '\\';
         }
-        if begins && single && !quoted {
+        if is_value {
+            Err(UNQUOTED)
+        } else if begins && single && !quoted {
             Ok(Self(text, CHECKED))
         } else {
             Err(

@@ -57,7 +57,9 @@ fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
             let is_usable = mismatches.is_empty();
             let portable = if request.portable { prepared.not_portable() } else { Vec::new() };
             let modules = session.module_warnings(&prepared);
-            let all = prepared.warnings.iter().cloned().chain(mismatches).chain(portable).chain(modules).collect();
+            let advice = prepared.advice();
+            let warnings = prepared.warnings.iter().cloned();
+            let all = warnings.chain(mismatches).chain(advice).chain(portable).chain(modules).collect();
             (session, all, is_usable.then_some(prepared.graph.nodes.len()))
         }
     };

@@ -69,5 +69,28 @@ crate::codes! {
          properties: {path: \"[format('/srv/{0}.html', page())]\"}\n```\n";
     UNKNOWN_DIRECTIVE = "W0218", "a directive that nothing reads",
         "Directives say how a document or an instance is carried out. One that is not known is ignored, as DSC v3 ignores it: \
-         a document may be written for a later version. Most are misspelt: the message says what was probably meant.\n";
+         a document may be written for a later version. One that differs from a known one by a letter or by case is refused \
+         instead (E0202): without it the run would be another one.\n";
+    STAYS_TEXT = "W0220", "an expression that stays text",
+        "An expression is computed where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
+         DSC v3, and so do the placeholders of other tools, such as `{{ port }}` and `${HOME}`. Put the parts together:\n\n\
+         ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
+         For longer texts there is `Stead/Template`. `stead lint` reports it, in a path always, and elsewhere only where the \
+         name is that of a parameter or a variable. Nothing else says it.\n";
+    SECRET_IN_CLEAR = "W0221", "a secret in clear",
+        "`stead lint` reports what has the form of a secret: the default of a parameter that is secure or named as a secret, a \
+         private key, an access key of AWS, tokens of GitHub and GitLab, the password in a URL, and the one behind `-p` of the \
+         programs of MySQL. Whoever reads the document has it, and so does everything that keeps its versions. The message \
+         shows the place and not the secret.\n\n\
+         Take it out and replace it where it is used, because it is known now. Then pass it as a parameter of the type \
+         `secureString`, or take it from a vault with `[secret('NAME')]`. A variable such as `$PASSWORD` and a word such as \
+         `PASSWORD` are not reported.\n";
+    UNKNOWN_SCHEMA = "W0222", "a `$schema` that is not one of documents",
+        "`$schema` names the JSON Schema of documents, for editors. `stead lint` reports any other address, which was misspelt or \
+         is of something else. stead does not read the schema, and the key may be left out; dsc refuses one that it does not know.\n";
+    RUNS_ALWAYS = "W0223", "a command that every run carries out",
+        "A `Stead/Command` that states `set` alone is run by every run, and so a machine never needs no change. `test` says when \
+         there is nothing to do, `creates` names a path that is there afterwards, and the directive `onChanges` runs the command \
+         only after a change of something else:\n\n\
+         ```yaml\nresources:\n- name: table\n  type: Stead/Command\n  properties: {test: test -e table.db, set: touch table.db}\n```\n";
 }
