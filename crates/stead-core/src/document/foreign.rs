@@ -252,6 +252,10 @@ pub fn property_meaning<L>(word: &str, value: Option<&Node<L>>, known: &[String]
         Inside(form, _) => form.split(':').next().is_some_and(is_known),
         _ => false,
     };
+    // No other tool has a word that begins so: it is a canonical property.
+    if word.starts_with('_') {
+        return None;
+    }
     meanings(IN_PROPERTIES, word, Site { value, type_name: None }).find(leads_somewhere).map(|row| row.meaning)
 }
 

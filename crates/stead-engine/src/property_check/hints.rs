@@ -33,6 +33,7 @@ impl Pass<'_> {
             (Some(reason @ Reason::Unknown { name, known }), value) => {
                 match (of_unknown(name, known), property_meaning(name, value, known), reason.meant()) {
                     (_, Some(Meaning::Property(meant)), _) => finding.with_meant(name, &Meant::only(meant), written),
+                    (_, Some(Meaning::Inside(form, note)), _) => finding.with_help(format!("write `{form}`{note}")),
                     (_, Some(meaning), _) => meaning.explain(finding, name, written),
                     (Some(help), ..) => finding.with_help(help),
                     (.., Some(meant)) => finding.with_meant(name, &meant, written),
