@@ -241,10 +241,14 @@ impl Way {
             "p=stead-$h; ".to_owned(),
             "is() { [ -f \"$1\" ] && [ -O \"$1\" ] && ".to_owned(),
             "[ \"$(wc -c <\"$1\")\" -eq $n ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"$h  -\" ]; }; ".to_owned(),
-            format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send $a; rm -f stead-*; "),
-            "head -c $n >\"$p.new\"; chmod 700 \"$p.new\"; ".to_owned(),
-            format!("if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; echo {MARK}kept; else "),
-            "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; "
+            // Machines can share the folder: what another one is about to have stays, and what a process left that was killed goes.
+            "w=new-$(uname -n); t=$w-$$; ".to_owned(),
+            format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send $a; "),
+            "for f in stead-* \"$w\"-*; do case $f in \"$p\") ;; stead-*) rm -f \"$f\";; ".to_owned(),
+            "*) kill -0 \"${f##*-}\" 2>/dev/null || rm -f \"$f\";; esac; done; ".to_owned(),
+            "head -c $n >\"$t\"; chmod 700 \"$t\"; ".to_owned(),
+            format!("if is \"$t\"; then mv -f \"$t\" \"$p\"; echo {MARK}kept; else "),
+            "rm -f \"$t\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; "
                 .to_owned(),
             format!("{end}exec \"./$p\" remote{options}"),
         ]

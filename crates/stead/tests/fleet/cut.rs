@@ -103,7 +103,7 @@ fn is_whole(world: &World, at: &str) {
         assert!(is.is_empty() && !world.path(&format!("real/{name}")).exists() || is == content, "{at}: {name} {is:?}");
     }
     let programs = names(&world.path("real/.cache/stead-programs"));
-    assert!(programs.len() <= 1 && !programs.iter().any(|name| name.contains(".new")), "{at}: {programs:?}");
+    assert!(programs.len() <= 1 && !programs.iter().any(|name| name.starts_with("new-")), "{at}: {programs:?}");
 }
 
 #[test]

@@ -63,6 +63,22 @@ fn a_machine_gets_the_program_for_its_processor() {
     assert!(kept(&world, "web2") == other, "it is the one for its processor");
 }
 
+/// Several machines can have one home, which lies on another.
+#[test]
+fn machines_with_one_home_get_the_program_beside_each_other() {
+    let world = site(false);
+    fs::create_dir(world.path("web1")).unwrap();
+    symlink("web1", world.path("web2")).unwrap();
+    world.write("hosts.yaml", "machines: {web1: {}, web2: {}}");
+    // Each goes on once both are about to get it.
+    let both = "for turn in $(seq 2000); do [ $(ls $TEST_ROOT | grep -c ^gets) = 2 ] && break; sleep 0.01; done";
+    world.program("there/head", &format!("#!/bin/sh\n: >$TEST_ROOT/gets.$$\n{both}\nexec /usr/bin/head \"$@\"\n"));
+    let check = world.stead("check site.yaml --hosts hosts.yaml");
+    assert_eq!((check.code, check.errors.as_str()), (2, ""), "{}", check.out);
+    assert!(check.shown().ends_with("2 machines: 2 drifted\n"), "{}", check.out);
+    kept(&world, "web1");
+}
+
 /// Between the look at a program and its start its own account can exchange it. That harms this machine alone.
 #[test]
 fn a_program_that_is_exchanged_after_the_look_gets_what_its_own_machine_gets() {
@@ -83,7 +99,7 @@ resources: [{name: secret, type: Stead/File, properties: {path: secret, content:
         "there/sha256sum",
         "#!/bin/sh
 /usr/bin/sha256sum
-case $HOME in */web2) for program in stead-*; do rm $program; cp $TEST_ROOT/exchanged $program; done;; esac
+case $HOME in */web2) for program in stead-* new-*; do [ -e $program ] || continue; rm $program; cp $TEST_ROOT/exchanged $program; done;; esac
 ",
     );
     let apply = world.stead("apply site.yaml --hosts hosts.yaml --brief");
