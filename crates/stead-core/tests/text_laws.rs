@@ -364,8 +364,8 @@ fn codes_are_unique_and_explained() {
 /// A code without a case is a code that nobody has seen.
 #[test]
 fn every_code_of_text_and_documents_has_a_case() {
-    let corpus = cases(&stead_testkit::repository().join("corpus/document"));
-    let has_case = |code: &Code| corpus.contains(&format!("[{}]", code.id));
+    let corpus = ["corpus/document", "corpus/mistakes"].map(|folder| cases(&stead_testkit::repository().join(folder)));
+    let has_case = |code: &Code| corpus.iter().any(|cases| cases.contains(&format!("[{}]", code.id)));
     let codes = text::codes::CODES.iter().chain(document::codes::CODES);
     let missing: Vec<&str> = codes.filter(|code| !has_case(code)).map(|code| code.id).collect();
     assert_eq!(missing, [""; 0]);

@@ -92,8 +92,13 @@ fn every_command_has_a_page_with_its_options() {
 #[test]
 fn the_manual_names_the_environment() {
     /// Between processes of the program, or for its tests.
-    const INTERNAL: &[&str] =
-        &["STEAD_CALL", "STEAD_POWERSHELL_CONFIGURATION", "STEAD_POWERSHELL_ENDPOINT", "STEAD_POWERSHELL_MODULES"];
+    const INTERNAL: &[&str] = &[
+        "STEAD_CALL",
+        "STEAD_POWERSHELL_CONFIGURATION",
+        "STEAD_POWERSHELL_ENDPOINT",
+        "STEAD_POWERSHELL_MODULES",
+        "STEAD_POWERSHELL_WORKER",
+    ];
     /// Fields of the journal of systemd.
     const FIELDS: &[&str] = &["STEAD_EVENT", "STEAD_INSTANCE", "STEAD_JOB", "STEAD_JSON"];
     let page = stead(&["manual"]).stdout;
