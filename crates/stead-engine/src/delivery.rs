@@ -12,8 +12,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Returns whether a thing was made by a delivery that this one takes back. It may be that a run had begun to remove it. No other
-    /// document has it then: of those that are delivered, one at a time is in force.
+    /// Returns whether a thing was made by a delivery that this one takes back. It may be that a run had begun to remove it.
     pub(crate) fn takes_back(self, managed: &Managed) -> bool {
         self.restores.is_some_and(|former| former < managed.since && managed.since < self.number)
     }

@@ -171,17 +171,16 @@ impl Session {
     /// The instances that were to remove what they must not any more: since the document was prepared the record may have become
     /// another, and that of another document.
     pub(crate) fn no_longer_removed(&self, prepared: &Prepared, recorded: &Recorded) -> BTreeSet<NodeId> {
-        let Some(memory) = prepared.memory.as_ref().filter(|_| !prepared.removed.removing.is_empty()) else {
+        if prepared.removed.removing.is_empty() {
             return BTreeSet::new();
-        };
-        let (things, delivery) = (self.things(&prepared.graph), prepared.delivery());
-        let elsewhere = memory.others().map(|kept| held_by(&things, &kept)).ok();
+        }
+        let things = self.things(&prepared.graph);
+        let elsewhere = Elsewhere::of(&things, prepared);
         let may_go = |key: &String| {
-            let managed = recorded.thing(key).filter(|managed| managed.created);
-            let claims = managed.and_then(|managed| things.claims(managed));
-            let is_taken_back = managed.is_some_and(|managed| delivery.takes_back(managed));
-            let is_free = |claims: &Claims| elsewhere.as_ref().is_some_and(|held| held.hold(claims).is_none());
-            claims.is_some_and(|claims| is_taken_back || is_free(&claims))
+            let created = recorded.thing(key).filter(|managed| managed.created);
+            created.zip(created.and_then(|managed| things.claims(managed))).is_some_and(|(managed, claims)| {
+                elsewhere.to(managed).as_ref().is_ok_and(|held| held.hold(&claims).is_none())
+            })
         };
         prepared.removed.removing.iter().filter(|(_, key)| !may_go(key)).map(|(id, _)| *id).collect()
     }
@@ -370,18 +369,13 @@ impl Leftover {
         let mut held = things.held();
         session.known(prepared, true).iter().for_each(|known| held.add_known(known));
         let open = self.open(session, prepared, things, &mut held);
-        let elsewhere = prepared.memory.as_ref().map_or_else(|| Ok(Vec::new()), Memory::others);
-        let elsewhere = elsewhere.map(|kept| held_by(things, &kept)).map_err(|error| error_chain(&error));
-        let (nowhere, delivery) = (Ok(things.held()), prepared.delivery());
+        let elsewhere = Elsewhere::of(things, prepared);
         let open = Open::of(&open, &prepared.graph, self.managed.values());
         let fate = |(key, managed): (String, Managed)| {
             let fate = match self::claimed(session, prepared, things, &managed, &held) {
                 Some(fate) => fate,
                 None if open.may_have(&managed) => Fate::MayBeHad,
-                None => {
-                    let elsewhere = if delivery.takes_back(&managed) { &nowhere } else { &elsewhere };
-                    free(things, &managed, (elsewhere, open.first.clone()), policy(&managed))
-                }
+                None => free(things, &managed, (elsewhere.to(&managed), open.first.clone()), policy(&managed)),
             };
             (key, managed, fate)
         };
@@ -440,13 +434,35 @@ impl Open {
     }
 }
 
-/// The things that the runs of other documents manage.
-fn held_by(things: &Things, all: &[Kept]) -> Held {
-    let mut held = things.held();
-    for (_, managed) in all.iter().flat_map(Kept::things) {
-        things.claims(managed).iter().for_each(|claims| held.add(None, claims));
+/// The things that the runs of other documents manage, or why they are not known.
+struct Elsewhere {
+    delivery: Delivery,
+    all: Result<Held, String>,
+    /// Those of documents that nobody delivered.
+    undelivered: Result<Held, String>,
+}
+
+impl Elsewhere {
+    fn of(things: &Things, prepared: &Prepared) -> Self {
+        let others = prepared.memory.as_ref().map_or_else(|| Ok(Vec::new()), Memory::others);
+        let others = others.map_err(|error| error_chain(&error));
+        let held = |is_wanted: fn(&Kept) -> bool| {
+            let mut held = things.held();
+            for (_, managed) in others.as_ref()?.iter().filter(|kept| is_wanted(kept)).flat_map(Kept::things) {
+                things.claims(managed).iter().for_each(|claims| held.add(None, claims));
+            }
+            Ok(held)
+        };
+        let [all, undelivered] =
+            [held(|_| true), held(|kept| !kept.is_of_delivery())].map(|it| it.map_err(String::clone));
+        Self { delivery: prepared.delivery(), all, undelivered }
     }
-    held
+
+    /// Those that can keep a thing from being removed. Of documents that are delivered one at a time is in force: the others have
+    /// nothing that a restore takes back.
+    fn to(&self, managed: &Managed) -> &Result<Held, String> {
+        if self.delivery.takes_back(managed) { &self.undelivered } else { &self.all }
+    }
 }
 
 /// The fate of a thing that the document has under another key, or uses.

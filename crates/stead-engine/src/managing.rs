@@ -165,6 +165,8 @@ pub(crate) struct News {
     accounted: Option<Accounted>,
     /// True if the record has another comparison.
     is_newly_accounted: bool,
+    /// See [`Kept::delivered`].
+    delivered: bool,
 }
 
 /// Since when it is known what an instance came to.
@@ -183,6 +185,9 @@ impl News {
     pub(crate) fn write(self, kept: &mut Kept) {
         for things in [&mut kept.managed, &mut kept.left] {
             things.retain(|key, _| !self.dropped.contains(key) && !self.managed.contains_key(key));
+        }
+        if !self.managed.is_empty() {
+            kept.delivered = self.delivered;
         }
         kept.managed.extend(self.managed);
         let left = self.left.iter().filter_map(|key| kept.managed.remove_entry(key)).collect::<Vec<_>>();
@@ -316,7 +321,7 @@ impl Managing {
         }
         self.recorded.known()?;
         let mut keys: BTreeMap<NodeId, String> = BTreeMap::new();
-        let mut news = News::default();
+        let mut news = News { delivered: self.delivery > 0, ..News::default() };
         let mut known = BTreeSet::new();
         for id in self.graph.order.iter().filter(|id| !self.gone.removing.contains_key(id)) {
             let Some(Keyed { key, mut managed }) = self.thing(report, *id) else { continue };

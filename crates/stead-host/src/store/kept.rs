@@ -52,6 +52,8 @@ pub struct Kept {
     pub managed: Things,
     /// Those that no instance had any more when a run settled.
     pub left: Things,
+    /// True if the run that settled last was of a delivery.
+    pub delivered: bool,
 }
 
 /// Things by their keys.
@@ -67,6 +69,11 @@ impl Kept {
     pub fn take(&mut self, things: Things) {
         self.left.retain(|key, _| !things.contains_key(key));
         self.managed.extend(things);
+    }
+
+    /// Returns whether the document has it by deliveries, of which one at a time is in force.
+    pub fn is_of_delivery(&self) -> bool {
+        self.delivered || self.things().any(|(_, managed)| managed.since > 0)
     }
 
     /// All things, those that were left behind too.
@@ -316,6 +323,8 @@ impl Slot {
         let Whole { record, mut kept, behind } = self.intact(&folder)?;
         let accounted = kept.accounted.take();
         change(&mut kept);
+        let has_things = kept.things().next().is_some();
+        kept.delivered &= has_things;
         let is_damaged = matches!(behind, Behind::Damage);
         let has_notes = is_damaged || matches!(behind, Behind::Notes(_));
         match record {
@@ -344,7 +353,8 @@ impl Slot {
         let parts = former_parts.replaced(folder, &self.file, [&kept.managed, &kept.left])?;
         let accounted = kept.accounted.or_else(|| accounted.filter(|_| parts == former_parts));
         let (own_parts, managed) = (parts.clone(), Things::new());
-        let stored = Stored { owed: kept.owed, uncertain: kept.uncertain, accounted, parts, managed };
+        let (owed, uncertain, delivered) = (kept.owed, kept.uncertain, kept.delivered);
+        let stored = Stored { owed, uncertain, accounted, parts, managed, delivered };
         let record = Record { owner: self.owner.clone(), kept: stored };
         if !has_notes && former == Some(&record) {
             return Ok(());

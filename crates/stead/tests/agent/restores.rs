@@ -70,3 +70,28 @@ fn a_restored_document_that_was_compared_before_has_not_converged_while_somethin
     assert_eq!((machine.stage("pending"), machine.stage("current")), (None, Some(3)));
     machine.stop();
 }
+
+/// A restore leaves what the document has that somebody applied without the agent.
+#[test]
+fn a_restore_leaves_what_was_applied_without_the_agent() {
+    let mut machine = Machine::new();
+    machine.start();
+    let file = |name: &str, content: &str| json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": content}});
+    machine.deliver("one", &json!([file("first", "x\n")]));
+    machine.wait(0);
+    machine.deliver("two", &json!([file("found", "x\n"), file("made", "x\n"), file("newer", "x\n")]));
+    machine.wait(0);
+    // It is in three documents: that of the second delivery, of a third one and of somebody.
+    machine.deliver("three", &json!([file("newer", "x\n")]));
+    machine.wait(0);
+    std::fs::remove_file(machine.path("made")).unwrap();
+    machine.write("own.yaml", &json!({"resources": [file("found", "x\n"), file("made", "y\n")]}).to_string());
+    assert!(machine.program(&["apply", machine.path("own.yaml").to_str().unwrap()]).status.success());
+    let restored = machine.run(&["restore", "1"]);
+    let said = String::from_utf8(restored.stderr).unwrap();
+    machine.wait(0);
+    let there = ["first", "found", "made", "newer"].map(|name| machine.path(name).exists());
+    assert_eq!(there, [true, true, true, false], "{said}");
+    assert!(said.contains("'found' (Stead/File)") && said.contains("another document manages it"), "{said}");
+    machine.stop();
+}

@@ -27,6 +27,9 @@ pub(super) struct Stored {
     /// The things, in the forms before the fourth.
     #[serde(default, skip_serializing_if = "Things::is_empty")]
     pub(super) managed: Things,
+    /// See [`Kept::delivered`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) delivered: bool,
 }
 
 /// The parts of a record. One without things is not there.
@@ -79,7 +82,8 @@ impl Stored {
         };
         let left = self.parts.left.as_ref().map(|part| part.read(folder, record, LEFT)).transpose()?;
         let (owed, uncertain, accounted) = (self.owed.clone(), self.uncertain.clone(), self.accounted.clone());
-        Ok(left.unwrap_or_default().map(|left| Kept { owed, uncertain, accounted, managed, left }))
+        let delivered = self.delivered;
+        Ok(left.unwrap_or_default().map(|left| Kept { owed, uncertain, accounted, managed, left, delivered }))
     }
 }
 
