@@ -218,12 +218,8 @@ impl Session {
     fn setup(&self, prepared: &Prepared, execution: &RunOptions<'_>) -> Setup {
         let privilege = if self.machine.elevated { Privilege::Elevated } else { Privilege::Restricted };
         let selected = execution.exceptions.selected.clone().or_else(|| prepared.selected.clone());
-        let turns = match execution.mode.execution {
-            Execution::WhatIf => prepared.shared.turns(&prepared.graph, selected.as_deref()),
-            Execution::Actual => BTreeMap::new(),
-        };
         Setup {
-            turns,
+            turns: prepared.shared.turns(&prepared.graph, selected.as_deref()),
             facts: prepared.facts.clone(),
             privilege,
             policy: Arc::clone(&execution.policy),

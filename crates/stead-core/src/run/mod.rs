@@ -451,6 +451,9 @@ impl Run {
             EventKind::RetryScheduled { instance, until } => {
                 self.decided(instance.node());
                 self.readiness.queues.back_off(instance.node(), *until);
+                if !self.turns.is_empty() {
+                    self.release(instance.node());
+                }
             }
             EventKind::Woken { instance } => self.readiness.queues.back_off(instance.node(), event.at),
             EventKind::Settled { instance, status, .. } => self.settled(instance.node(), status),

@@ -82,7 +82,7 @@ impl Run {
             return vec![container];
         }
         let mut in_front = self.turns.get(&id).into_iter().flatten();
-        if let Some(other) = in_front.find(|other| self.report.status(**other).is_none()) {
+        if let Some(other) = in_front.find(|other| self.has_the_turn(**other)) {
             return vec![*other];
         }
         let missing = self.next_unsettled(id, |run, id, at| {
@@ -90,6 +90,11 @@ impl Run {
             Some(Some(need.node).filter(|_| need.kind != NeedKind::RequireAny))
         });
         if missing.is_empty() { self.unsettled_alternatives(id) } else { missing }
+    }
+
+    /// Returns whether those behind a node on its files wait for it: one that is tried again waits for nothing that they could do.
+    fn has_the_turn(&self, id: NodeId) -> bool {
+        self.report.status(id).is_none() && self.report.record(id).retries == 0
     }
 
     /// The first unsettled node of a list, from where the last look ended. An entry without a node is passed over.

@@ -34,8 +34,8 @@ pub struct Setup {
     pub exceptions: Exceptions,
     /// The answers of resources that are kept.
     pub retention: Retention,
-    /// In what-if: the instances that each one is predicted behind, because it reads what they leave. All are in front of it in
-    /// the order of the graph, and the run is about them.
+    /// The instances that each one comes behind, because it reads what they leave: what is planned is predicted in this order. A run
+    /// waits for their first try. All are in front of it in the order of the graph, and the run is about them.
     pub turns: BTreeMap<NodeId, Vec<NodeId>>,
 }
 
