@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
 use stead_host::bundle::FilesWithin;
-use stead_host::provider::{Context, TraceLevel};
+use stead_host::provider::{Context, TraceLevel, undotted};
 use tracing::level_filters::LevelFilter;
 
 /// The contexts of the calls of each instance, without the name of the instance.
@@ -36,10 +36,19 @@ impl Contexts {
     }
 }
 
-/// The relative paths at which the instances of a graph create something.
+/// The relative paths at which the instances of a graph create something, but for those that create it of what lies beside the
+/// document at that path.
 fn made_by(graph: &Graph) -> Arc<[PathBuf]> {
-    let path = |node: &Node| node.stated.as_ref()?.get("path")?.as_str().map(PathBuf::from);
-    graph.iter().filter_map(|(_, node)| path(node)).filter(|path| path.is_relative()).collect()
+    let relative = |node: &Node, property| {
+        let path = PathBuf::from(node.stated.as_ref()?.get(property)?.as_str()?);
+        path.is_relative().then(|| undotted(&path))
+    };
+    let made = |node: &Node| {
+        let path = relative(node, "path")?;
+        let is_its_source = relative(node, "source").is_some_and(|source| source.starts_with(&path));
+        (!is_its_source).then_some(path)
+    };
+    graph.iter().filter_map(|(_, node)| made(node)).collect()
 }
 
 /// Returns the context for a document in a folder below that of the outermost one, given the context of the outermost

@@ -1,7 +1,7 @@
 //! The interface to resources: one trait, implemented by built-in, command and adapted ones.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -471,7 +471,7 @@ impl Context {
     /// The file beside the document that a path means which an instance reads from, where paths that are managed mean others.
     pub fn beside(&self, path: &Path) -> Option<PathBuf> {
         let is_beside = path.is_relative() && !self.manages_running_system() && self.files.is_none();
-        let is_made = || self.made.iter().any(|made| path.starts_with(made));
+        let is_made = || self.made.iter().any(|made| undotted(path).starts_with(made));
         (is_beside && !is_made()).then(|| self.root.join(path))
     }
 
@@ -499,6 +499,11 @@ impl Context {
         }
         PathBuf::from(self.resolve(path)).into()
     }
+}
+
+/// A path without components that mean nothing.
+pub fn undotted(path: &Path) -> PathBuf {
+    path.components().filter(|component| *component != Component::CurDir).collect()
 }
 
 /// The message about a path that a document reads and that its bundle does not have.
