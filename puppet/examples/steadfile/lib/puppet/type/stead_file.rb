@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'stead_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:3bc9d9d41ef39bd7fd773e8ad971871c9fedb395e2b7e1cd103a30c3302581c1' },
+  stead: { type: 'Stead/File', digest: 'sha256:0fe80abf6c0c3728096feb09e2d7f53b349010e45d2a2567caf46cab354480bf' },
   autorequire: { group: '$group', user: '$owner' },
   attributes: {
     ensure: {
@@ -80,7 +80,7 @@ Puppet::ResourceApi.register_type(
     },
     source: {
       type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
-      desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts where that of \'path\' does.',
+      desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts at the directory of the document, unless the document creates what is there.',
       property: 'source',
     },
     validate: {
