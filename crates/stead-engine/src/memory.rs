@@ -480,7 +480,8 @@ mod tests {
         let path = place.folder.path().join("journal");
         let journal = Box::new(FileJournal::create(&path).unwrap());
         session.run(&prepared, RunOptions { journal, ..once() }).unwrap();
-        let (_, mut events) = FileJournal::resume(&path).unwrap();
+        // A program that another test starts has the file open until it runs.
+        let (_, mut events) = stead_testkit::until(|| FileJournal::resume(&path).ok());
         let is_of_a =
             |event: &Event| event.kind.instance().is_some_and(|instance| instance.to_string().ends_with(":a"));
         let settled = |event: &Event| is_of_a(event) && matches!(event.kind, EventKind::Settled { .. });
