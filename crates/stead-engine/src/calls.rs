@@ -198,8 +198,8 @@ impl Calls for SessionCalls {
         {
             response = failure.into();
         }
-        if changes && let Outcome::Failed(failure) = response.outcome {
-            response.outcome = Outcome::Failed(Box::new(self.to_be_put_back(call, *failure)));
+        if changes && let Some(failure) = self.to_be_put_back(call, &response.outcome) {
+            response.outcome = Outcome::Failed(Box::new(failure));
         }
         let was_loose = disturbance.is_some();
         // Whatever it changed, it changed before it was answered.

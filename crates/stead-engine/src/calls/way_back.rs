@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_core::call::{Call, Failure, FailureKind};
+use stead_core::call::{Call, Failure, FailureKind, Outcome};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
@@ -94,19 +94,25 @@ impl SessionCalls {
         said.into_values().collect()
     }
 
-    /// A failure that trying again would only draw out, where the changes of the run that brought the instance down can be put back:
-    /// it is not tried again unless something else changes.
-    pub(super) fn to_be_put_back(&self, call: &Call, failure: Failure) -> Failure {
-        let has_one = self.ways_back.causes.contains_key(&call.instance.node()) && failure.can_heal();
-        let images = self.contexts.usual.images.as_ref().filter(|_| has_one);
-        let undo = images.and_then(Images::so_far).and_then(Undo::of);
-        let known = || KnownInstance {
+    /// A set that failed, or that did not reach the desired state, as a failure that is not tried again unless something else changes,
+    /// where the changes of the run that brought the instance down can be put back: trying again would only draw it out.
+    pub(super) fn to_be_put_back(&self, call: &Call, outcome: &Outcome) -> Option<Failure> {
+        let has_one = self.ways_back.causes.contains_key(&call.instance.node());
+        let failure = match outcome {
+            _ if !has_one => return None,
+            Outcome::Failed(failure) => (**failure).clone(),
+            Outcome::Changed(changed) => Failure::new(FailureKind::NotConverged, changed.why_not_reached()?),
+            _ => return None,
+        };
+        let images = self.contexts.usual.images.as_ref().filter(|_| failure.can_heal());
+        let undo = images.and_then(Images::so_far).and_then(Undo::of)?;
+        let known = KnownInstance {
             instance: call.instance.clone(),
             manifest: Arc::clone(&call.manifest),
             desired: Arc::clone(&call.desired),
         };
-        let is_sure = undo.is_some_and(|undo| !self.brought_down_by(&undo, &known()).is_empty());
-        if is_sure { Failure { kind: FailureKind::Blocked, ..failure } } else { failure }
+        let is_sure = !self.brought_down_by(&undo, &known).is_empty();
+        is_sure.then_some(Failure { kind: FailureKind::Blocked, ..failure })
     }
 
     /// The changes that brought an instance down that ran before the run.

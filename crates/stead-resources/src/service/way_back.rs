@@ -10,14 +10,19 @@ use super::{Activity, Properties, Services, is_live};
 use crate::input::read_each;
 
 impl WayBack for Services {
-    /// One that ended right after its start, of which systemd says that it succeeded, is down as well.
+    /// One that ended right after its start, of which systemd says that it succeeded, is down as well, and so is one that systemd
+    /// started again since.
     fn is_down(&self, desired: &Plain, before: &Json) -> bool {
         let ran = before.get(Properties::STATE).and_then(Json::as_str) == Some(Activity::Running.word());
         let Some(stated) = read_each::<Properties<'_>>(desired).ok().filter(|stated| ran && stated.is_to_run()) else {
             return false;
         };
         let name = stated.name.whole();
-        self.down().contains_key(&name) || !self.systemd.status(&name).is_ok_and(|status| status.is_running())
+        // Of services alone systemd says how they ended.
+        let invocation = stated.lasting().and_then(|_| Some(self.started().get(&name)?.invocation.clone()));
+        let has_ended = || invocation.is_some_and(|begun| self.systemd.has_lasted(&name, Some(&begun)).is_err());
+        let runs = || self.systemd.status(&name).is_ok_and(|status| status.is_running());
+        self.down().contains_key(&name) || !runs() || has_ended()
     }
 
     fn reads_at_start(&self, cx: &Context, desired: &Plain) -> Vec<SystemPath> {
@@ -37,9 +42,9 @@ impl WayBack for Services {
         self.systemd.reload()?;
         self.systemd.forget_failures(&name)?;
         self.run(cx, &name, if failed == UnitJob::Reload { failed } else { UnitJob::Restart })?;
-        match stated.lasting() {
-            Some(stable_for) => self.systemd.keeps_running(&cx.cancel, &name, stable_for),
-            None => Ok(()),
-        }
+        let lasted = stated.lasting().map(|stable_for| self.systemd.keeps_running(&cx.cancel, &name, stable_for));
+        // No review of this start is to come.
+        self.started().remove(&name);
+        lasted.unwrap_or(Ok(()))
     }
 }
