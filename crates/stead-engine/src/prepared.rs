@@ -19,6 +19,7 @@ use crate::managing::Gone;
 use crate::memory::Memory;
 use crate::messages::finding_line;
 use crate::shared_files::SharedFiles;
+use crate::staying::to_be_removed;
 
 /// A document that can be run.
 pub struct Prepared {
@@ -59,6 +60,12 @@ impl Prepared {
         self.memory.as_ref().map(Memory::delivery).unwrap_or_default()
     }
 
+    /// A warning about the things of former runs that it removes, if there are any.
+    pub fn to_be_removed(&self) -> Option<Diagnostic> {
+        let things: Vec<String> = self.removed.removing.keys().map(|id| self.graph.label(*id)).collect();
+        (!things.is_empty()).then(|| to_be_removed(&things))
+    }
+
     /// Warnings about the things that newer deliveries made and that this one, which restores a former one, does not remove.
     pub fn not_restored(&self) -> Vec<Diagnostic> {
         self.removed.not_restored.findings()
@@ -86,7 +93,7 @@ impl Prepared {
         each_once(documents.chain(self.commands_without_test()).collect())
     }
 
-    /// A warning for each command that every run carries out.
+    /// A warning for each command that runs on every apply.
     fn commands_without_test(&self) -> impl Iterator<Item = Diagnostic> {
         let is_handler = |id: NodeId| {
             let mut relations = self.graph.declaration(id).directives().relations.iter();
@@ -102,11 +109,12 @@ impl Prepared {
             (has(&["set"]) && !has(&["test", "creates"]) && !is_after_something(id)).then_some(instance)
         });
         always.map(|instance| {
-            let message = "the command is run by every run: nothing says when it is not needed";
+            let message = "this command runs on every apply: nothing says when it is not needed";
             let finding = Diagnostic::warning(&document::RUNS_ALWAYS, instance.name.span, message);
             finding.with_help(
-                "state 'test', with exit code 0 where there is nothing to do, or 'creates', a path that it makes; after a change of \
-                 something else: directives: {onChanges: [\"[resourceId('TYPE', 'NAME')]\"]}",
+                "add 'test', a command that exits with 0 when there is nothing to do, or 'creates', a path that the command \
+                 creates; to run it only after a change of something else, add directives: {onChanges: \
+                 [\"[resourceId('TYPE', 'NAME')]\"]}",
             )
         })
     }

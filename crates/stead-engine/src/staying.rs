@@ -141,6 +141,11 @@ impl NotRestored {
     }
 }
 
+/// The warning about things that are removed.
+pub(crate) fn to_be_removed(things: &[String]) -> Diagnostic {
+    warning(format!("no longer in the document; to be removed: {}", listed(things, things.len())))
+}
+
 /// The warning where the record cannot be read.
 pub(crate) fn unknown(error: &StoreError) -> Diagnostic {
     warning(format!(

@@ -13,7 +13,7 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
     let directory = path.parent().unwrap_or(path).display().to_string();
     let is_unfinished = ["{{", "${"].iter().any(|begin| directory.contains(begin));
     let hint = if is_unfinished {
-        "Its name has a placeholder that is not computed: write an expression, such as \"[concat(parameters('folder'), '/x')]\""
+        "Its name has a placeholder that is not evaluated: write an expression, such as \"[concat(parameters('folder'), '/x')]\""
     } else {
         "Add a Stead/Directory for it to the document"
     };

@@ -292,7 +292,8 @@ impl Agent {
             let delivery = Delivery { number: self.lock().state.newest + 1, restores: former.restores };
             prepared.memory = Some(session.memory_of_things(self.job_host.documents.store(), document, delivery));
             session.account_for_removed(&mut prepared, Mode::PLAN);
-            rendered.push_str(&render_all(&prepared.not_restored(), &prepared.sources, false));
+            let going = prepared.to_be_removed().into_iter().chain(prepared.not_restored()).collect::<Vec<_>>();
+            rendered.push_str(&render_all(&going, &prepared.sources, false));
         }
         Ok(Valid { generation, delivered, warnings: rendered, digest: None })
     }

@@ -8,7 +8,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use super::{Diagnostic, Fix, Severity, codes};
-use crate::source::{Source, Sources, Span};
+use crate::source::{Source, SourceId, Sources, Span};
 use crate::visible::{is_obeyed, visible};
 
 /// A finding as [`snippet`] shows it, and where more is written about it.
@@ -38,10 +38,15 @@ const SHOWN_IN_FULL: usize = 20;
 /// Findings one after the other, and at the end where more is written about them. Of many with one code, most have one line.
 pub fn render_all(findings: &[Diagnostic], sources: &Sources, color: bool) -> String {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let secret = lines_of_secrets(findings, sources);
     let each = findings.iter().map(|finding| {
         let before = seen.entry(finding.code.id).or_default();
         *before += 1;
-        if *before <= SHOWN_IN_FULL { snippet(finding, sources, color) } else { line(finding, sources) }
+        if *before <= SHOWN_IN_FULL {
+            snippet_without(&secret, finding, sources, color)
+        } else {
+            line(finding, sources)
+        }
     });
     each.collect::<String>() + &references(findings)
 }
@@ -68,14 +73,33 @@ fn references(findings: &[Diagnostic]) -> String {
 /// Guarantees: it costs as much as the lines it shows, however long the source is; control characters of the text and
 /// of names in it reach the terminal as visible signs. It ends with a line break.
 pub fn snippet(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
+    snippet_without(&lines_of_secrets(std::slice::from_ref(finding), sources), finding, sources, color)
+}
+
+/// Lines of sources.
+type Lines = BTreeSet<(SourceId, usize)>;
+
+/// The lines of which findings say that they have a secret in clear.
+fn lines_of_secrets(findings: &[Diagnostic], sources: &Sources) -> Lines {
+    let secrets = findings.iter().filter(|finding| finding.code == &codes::document::SECRET_IN_CLEAR);
+    let lines = secrets.filter_map(|finding| finding.span).filter_map(|span| {
+        let source = sources.get(span.source)?;
+        let [first, last] = [span.start, span.end].map(|at| source.line_column(at).0);
+        Some((first..=last).map(move |line| (span.source, line)))
+    });
+    lines.flatten().collect()
+}
+
+/// A finding as [`snippet`] shows it, without the text of some lines.
+fn snippet_without(secret: &Lines, finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let mut main =
-        level.primary_title(visible(&finding.message)).id(finding.code.id).elements(places(finding, sources));
+        level.primary_title(visible(&finding.message)).id(finding.code.id).elements(places(secret, finding, sources));
     let mut suggestion = None;
-    match (&finding.help, suggested(finding, sources)) {
+    match (&finding.help, suggested(secret, finding, sources)) {
         (help, Some(snippet)) => {
             let title = help.as_deref().map_or(Cow::Borrowed("change it"), visible);
             suggestion = Some(Level::HELP.secondary_title(title).element(snippet));
@@ -136,12 +160,10 @@ fn border(source: &Source, at: usize) -> usize {
     (0..=at).rev().find(|at| source.text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>> {
+fn places<'s>(secret: &Lines, finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>> {
     let main = finding.span.map(|span| (span, AnnotationKind::Primary, None));
     let others = finding.labels.iter().map(|(span, text)| (*span, AnnotationKind::Context, Some(visible(text))));
     let mut elements = Vec::new();
-    // The line of a secret has the secret.
-    let is_hidden = finding.code == &codes::document::SECRET_IN_CLEAR;
     for (span, kind, label) in main.into_iter().chain(others) {
         let Some(excerpt) = excerpt(sources, span) else { continue };
         let annotation = kind.span(excerpt.mark.clone()).label(label);
@@ -149,7 +171,7 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
         let name = visible(&excerpt.source.name);
         if excerpt.source.is_place_alone() {
             elements.push(Origin::path(name).into());
-        } else if excerpt.source.is_private || is_hidden {
+        } else if excerpt.source.is_private || secret.contains(&(span.source, excerpt.line)) {
             elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
         } else if excerpt.cut {
             // The column within what is shown would not be that within the line.
@@ -163,11 +185,12 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
 }
 
 /// The change, if it lies within one line.
-fn suggested<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Option<Snippet<'s, Patch<'s>>> {
+fn suggested<'s>(secret: &Lines, finding: &'s Diagnostic, sources: &'s Sources) -> Option<Snippet<'s, Patch<'s>>> {
     let Fix { span, replacement } = finding.fix.as_ref()?;
     let excerpt = excerpt(sources, *span)?;
     let whole = excerpt.mark.len() == (span.end - span.start) as usize;
-    let readable = whole && !excerpt.cut && !excerpt.source.is_private && !replacement.contains(is_obeyed);
+    let is_shown = !excerpt.source.is_private && !secret.contains(&(span.source, excerpt.line));
+    let readable = whole && !excerpt.cut && is_shown && !replacement.contains(is_obeyed);
     readable.then(|| {
         Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
     })

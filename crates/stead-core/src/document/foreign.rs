@@ -215,7 +215,7 @@ const IN_PROPERTIES: &[ForeignWords] = &[
     row(&["regexp", "regex", "pattern"], Property("match")),
     row(&["insertafter"], Property("after")),
     row(&["insertbefore"], Property("before")),
-    where_it(&["append"], NO, Inside("membership: exact", ": it leaves other groups")),
+    where_it(&["append"], NO, Inside("membership: exact", ": the user is taken out of all other groups")),
     row(&["append"], Inside("membership: minimum", ", which is the default: other groups stay")),
     row(&["command", "cmd", "exec", "execute", "run", "shell", "script"], Property("set")),
     row(&["chdir", "cwd"], Property("workingDirectory")),

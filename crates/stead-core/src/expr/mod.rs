@@ -197,8 +197,9 @@ impl Fault {
                 |side: &str| side.trim().chars().all(|c| c.is_alphanumeric() || c == '_') && !side.trim().is_empty();
             sides.is_some_and(|(before, behind)| is_word(before) && is_word(behind.trim_end_matches(']')))
         };
+        let is_read = || ["[parameters.", "[variables.", "[facts."].iter().any(|read| text.starts_with(read));
         let is_expression =
-            text.contains(['(', '\'', '"', '$', '?']) || self.code != &codes::UNEXPECTED || is_operator();
+            is_read() || text.contains(['(', '\'', '"', '$', '?']) || self.code != &codes::UNEXPECTED || is_operator();
         if is_expression {
             return self;
         }

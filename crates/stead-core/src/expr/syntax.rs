@@ -385,7 +385,7 @@ impl<'t> Parser<'t> {
             let place = self.word(&(0..open.start)).chars().count() + 1;
             let is_behind_text = self.word(&(0..self.at.start)).trim_end().ends_with('\'');
             let help = if self.token == Token::Word && is_behind_text {
-                "the string before it ends too early: a quote inside of a string is written twice, ''".to_owned()
+                "the string ends before it; write a quote inside a string twice: 'it''s'".to_owned()
             } else {
                 format!("the '(' at character {place} is not closed")
             };

@@ -57,6 +57,12 @@ impl Pass<'_> {
             {
                 finding.with_help(format!("write '{word}'"))
             }
+            (Some(Reason::OneOf { near: None, .. }), Some(Template { kind: Kind::String(found), .. }))
+                if fault.property == STATE
+                    && let Some(help) = self::of_state(found, &|name| (fault.advice)(name).is_some()) =>
+            {
+                finding.with_help(help)
+            }
             (Some(Reason::Type(wanted)), Some(Template { kind: Kind::Array(_), .. }))
                 if wanted.contains(&Type::String) && (fault.advice)(&format!("{}s", fault.property)).is_some() =>
             {
@@ -105,13 +111,25 @@ impl Pass<'_> {
 }
 
 /// Words of other tools for a value, and the word of resources.
-const VALUES: [(&str, &str); 5] = [
-    ("started", "running"),
-    ("active", "running"),
-    ("inactive", "stopped"),
-    ("dead", "stopped"),
-    ("absent", "unmounted"),
-];
+const VALUES: [(&str, &str); 4] =
+    [("started", "running"), ("active", "running"), ("inactive", "stopped"), ("dead", "stopped")];
+
+/// The property that says in which state a service or a mount is.
+const STATE: &str = "state";
+
+/// Returns what to write for a state of other tools that is none here, where the resource has that.
+fn of_state(found: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+    match found {
+        "absent" if has("_exist") => Some("write `_exist: false` in place of 'state'"),
+        "restarted" if has("restartedAfter") => {
+            Some("write 'running', and name in 'restartedAfter' the files whose change restarts it")
+        }
+        "reloaded" if has("reloadedAfter") => {
+            Some("write 'running', and name in 'reloadedAfter' the files whose change reloads it")
+        }
+        _ => None,
+    }
+}
 
 /// Returns the allowed word for one of other tools.
 fn of_other_tools(found: &str, allowed: &[String]) -> Option<&'static str> {

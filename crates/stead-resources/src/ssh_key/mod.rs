@@ -61,11 +61,12 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         match self.kind.filter(|_| self.exist).and_then(|kind| self.key.fault(kind)) {
             None => Ok(()),
             Some(KeyFault::Type(name)) => {
-                Err(invalid(Properties::KIND, format!("'type' is not that of the key, which is '{name}'")))
+                Err(invalid(Properties::KIND, format!("'type' does not match 'key', which is of type '{name}'")))
             }
-            Some(KeyFault::Length) => {
-                Err(invalid(Properties::KEY, "'key' is not whole: copy all of it from the file of the public key"))
-            }
+            Some(KeyFault::Length) => Err(invalid(
+                Properties::KEY,
+                "'key' is truncated or has extra characters: copy it again from the .pub file",
+            )),
         }
     }
 }

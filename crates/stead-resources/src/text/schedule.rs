@@ -2,30 +2,20 @@
 
 /// The fields of a schedule: the bounds of each with the names of values, and the refusal of one that is beyond them.
 const FIELDS: [(u32, u32, &[&str], &str); 5] = [
-    (
-        0,
-        59,
-        &[],
-        "has a wrong minute, its first field: values from 0 to 59, '*', ranges such as 0-29, steps such as */5",
-    ),
-    (
-        0,
-        23,
-        &[],
-        "has a wrong hour, its second field: values from 0 to 23, '*', ranges such as 8-17, steps such as */2",
-    ),
+    (0, 59, &[], "has an invalid minute (first field): use 0 to 59, '*', a range such as 0-29, or a step such as */5"),
+    (0, 23, &[], "has an invalid hour (second field): use 0 to 23, '*', a range such as 8-17, or a step such as */2"),
     (
         1,
         31,
         &[],
-        "has a wrong day of the month, its third field: values from 1 to 31, '*', ranges such as 1-7, steps such as */2",
+        "has an invalid day of the month (third field): use 1 to 31, '*', a range such as 1-7, or a step such as */2",
     ),
-    (1, 12, &MONTHS, "has a wrong month, its fourth field: values from 1 to 12 or jan to dec, '*', ranges such as 1-6"),
+    (1, 12, &MONTHS, "has an invalid month (fourth field): use 1 to 12, jan to dec, '*', or a range such as 1-6"),
     (
         0,
         7,
         &WEEKDAYS,
-        "has a wrong day of the week, its fifth field: values from 0 to 7 or sun to sat, '*', ranges such as mon-fri",
+        "has an invalid day of the week (fifth field): use 0 to 7, sun to sat, '*', or a range such as mon-fri",
     ),
 ];
 

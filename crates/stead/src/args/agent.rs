@@ -95,7 +95,7 @@ enum AgentCommand {
     },
     /// List the documents that are kept
     History,
-    /// Deliver an earlier document again: the previous one, or that of a generation
+    /// Deliver an earlier document again, and remove what newer ones created: the previous one, or that of a generation
     Restore {
         /// The generation, from 'history'
         generation: Option<u64>,

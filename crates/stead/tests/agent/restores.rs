@@ -33,6 +33,8 @@ fn what_only_newer_deliveries_made_goes_with_a_restore() {
     let said = String::from_utf8(restored.stderr).unwrap();
     assert!(restored.status.success() && said.contains("'folder' (Stead/Directory)"), "{said}");
     assert!(!said.contains("'program'"), "it was there before: {said}");
+    let goes = said.lines().find(|line| line.contains("to be removed")).unwrap_or_default();
+    assert!(["'second'", "'third'"].iter().all(|name| goes.contains(name)) && !goes.contains("'before'"), "{said}");
     until(|| (machine.status()["Failures"].as_u64() >= Some(1)).then_some(()));
     assert_eq!(there(), [true, true, false, false, true, true, true], "what the second one did not have is there");
     assert_eq!((machine.stage("pending"), machine.stage("current")), (Some(5), Some(4)));

@@ -72,24 +72,25 @@ crate::codes! {
          a document may be written for a later version. One that differs from a known one by a letter or by case is refused \
          instead (E0202): without it the run would be another one.\n";
     STAYS_TEXT = "W0220", "an expression that stays text",
-        "An expression is computed where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
+        "An expression is evaluated where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
          DSC v3, and so do the placeholders of other tools, such as `{{ port }}` and `${HOME}`. Put the parts together:\n\n\
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
-         For longer texts there is `Stead/Template`. `stead lint` reports it, in a path always, and elsewhere only where the \
-         name is that of a parameter or a variable. Nothing else says it.\n";
-    SECRET_IN_CLEAR = "W0221", "a secret in clear",
+         For longer texts there is `Stead/Template`. `stead lint` and editors report it in paths, and elsewhere where it names a \
+         parameter or a variable of the document, or calls a function such as `facts()`. A run does not.\n";
+    SECRET_IN_CLEAR = "W0221", "a secret in plain text",
         "`stead lint` reports what has the form of a secret: the default of a parameter that is secure or named as a secret, a \
-         private key, an access key of AWS, tokens of GitHub and GitLab, the password in a URL, and the one behind `-p` of the \
-         programs of MySQL. Whoever reads the document has it, and so does everything that keeps its versions. The message \
+         private key, an AWS access key, tokens of GitHub and GitLab, the password in a URL, and the one behind `-p` of MySQL's \
+         clients. Whoever reads the document has it, and so does everything that keeps its versions. The message \
          shows the place and not the secret.\n\n\
-         Take it out and replace it where it is used, because it is known now. Then pass it as a parameter of the type \
+         Remove it from the document, and change it where it is used: treat it as leaked. Pass the new one as a parameter of the type \
          `secureString`, or take it from a vault with `[secret('NAME')]`. A variable such as `$PASSWORD` and a word such as \
          `PASSWORD` are not reported.\n";
-    UNKNOWN_SCHEMA = "W0222", "a `$schema` that is not one of documents",
-        "`$schema` names the JSON Schema of documents, for editors. `stead lint` reports any other address, which was misspelt or \
-         is of something else. stead does not read the schema, and the key may be left out; dsc refuses one that it does not know.\n";
-    RUNS_ALWAYS = "W0223", "a command that every run carries out",
-        "A `Stead/Command` that states `set` alone is run by every run, and so a machine never needs no change. `test` says when \
+    UNKNOWN_SCHEMA = "W0222", "a `$schema` that is not the schema of documents",
+        "`$schema` names the JSON Schema of documents, for editors. Its addresses begin with \
+         `https://aka.ms/dsc/schemas/`, then a version such as `v3`, `v3.1` or `vNext`, and end with `config/document.json`, \
+         `bundled/config/document.json` or `bundled/config/document.vscode.json`. `stead lint` reports any other one. stead does not read the schema, and the key may be left out; dsc refuses one that it does not know.\n";
+    RUNS_ALWAYS = "W0223", "a command that runs on every apply",
+        "A `Stead/Command` that states `set` alone runs on every apply, and its machine is never in the desired state. `test` says when \
          there is nothing to do, `creates` names a path that is there afterwards, and the directive `onChanges` runs the command \
          only after a change of something else:\n\n\
          ```yaml\nresources:\n- name: table\n  type: Stead/Command\n  properties: {test: test -e table.db, set: touch table.db}\n```\n";

@@ -1,10 +1,11 @@
 //! Expressions and placeholders in places where they stay text.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::{Document, codes, texts};
+use super::{Document, codes, form, texts};
 use crate::diag::Diagnostic;
 use crate::document::Instance;
 use crate::expr::Template;
@@ -38,24 +39,26 @@ struct Forms {
     variable: Regex,
 }
 
-/// What a part of a text was meant as.
+/// A part of a text that was meant as an expression.
 struct Meant {
     range: Range<usize>,
     expression: String,
 }
 
-/// A warning for the first one in each text.
-pub(super) fn expressions_as_text(document: &Document, sources: &Sources) -> Vec<Diagnostic> {
-    let compiled = |pattern: &str| Regex::new(pattern).ok();
-    let Some(call) = compiled(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]") else { return Vec::new() };
-    let Some(braces) = compiled(r"\{\{-?\s*([^{}]*?)\s*-?\}\}") else { return Vec::new() };
-    let Some(variable) = compiled(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]*))") else { return Vec::new() };
-    let forms = Forms { call, braces, variable };
-    document.resources.iter().flat_map(|instance| document.of_instance_as_text(instance, &forms, sources)).collect()
+static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
+    call: form(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]"),
+    braces: form(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
+    variable: form(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]*))"),
+});
+
+/// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.
+pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
+    let of = |instance| document.of_instance_as_text(instance, sources, secrets);
+    document.resources.iter().flat_map(of).collect()
 }
 
 impl Document {
-    fn of_instance_as_text(&self, instance: &Instance, forms: &Forms, sources: &Sources) -> Vec<Diagnostic> {
+    fn of_instance_as_text(&self, instance: &Instance, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let is_template = instance.type_name.value.as_str().eq_ignore_ascii_case(TEMPLATE);
         let entries = instance.properties.iter().flat_map(|properties| properties.entries().unwrap_or_default());
@@ -66,15 +69,17 @@ impl Document {
             }
             texts(&entry.value, &mut |node, text| {
                 // An expression is computed, and '[[' says that a bracket is meant.
-                let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[');
-                let meant = if is_literal { self.meant(text, is_path, forms) } else { Vec::new() };
+                let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
+                let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
+                let meant = if is_literal { self.meant(text, is_path) } else { Vec::new() };
                 found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
             });
         }
         found
     }
 
-    fn meant(&self, text: &str, is_path: bool, forms: &Forms) -> Vec<Meant> {
+    fn meant(&self, text: &str, is_path: bool) -> Vec<Meant> {
+        let forms = &*FORMS;
         let of = |captures: &Captures<'_>, expression: Option<String>| {
             let range = captures.get(0).map(|found| found.range())?;
             Some(Meant { range, expression: expression? })
@@ -122,12 +127,14 @@ impl Document {
 fn warning(node: &Template, text: &str, meant: &[Meant], sources: &Sources) -> Diagnostic {
     let range = meant.first().map(|first| first.range.clone()).unwrap_or_default();
     let written = text.get(range.clone()).unwrap_or_default();
-    let message = format!("'{written}' is not computed here: it stays as it is written");
+    let message = format!("'{written}' is not evaluated here: it stays literal text");
     let finding = Diagnostic::warning(&codes::STAYS_TEXT, locate(sources, node.span, range), message);
     let first = meant.first().map_or("", |first| first.expression.as_str());
     finding.with_help(match whole(text, meant) {
         Some(whole) => format!("write \"{whole}\""),
-        None => format!("a text is computed as a whole: write \"[concat('...', {first}, '...')]\", or use {TEMPLATE}"),
+        None => {
+            format!("an expression is the whole value: write \"[concat('...', {first}, '...')]\", or use {TEMPLATE}")
+        }
     })
 }
 

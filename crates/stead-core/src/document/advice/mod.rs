@@ -4,6 +4,8 @@ mod literal;
 mod schema;
 mod secrets;
 
+use regex::Regex;
+
 use super::{Document, codes};
 use crate::diag::Diagnostic;
 use crate::expr::Template;
@@ -18,11 +20,17 @@ impl Document {
     /// Guarantees: no message has a part of a secret. A long text costs as much as a search of it.
     pub fn advice(&self, sources: &Sources) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> = schema::unknown(self).into_iter().collect();
-        found.extend(secrets::in_clear(self, sources));
-        found.extend(literal::expressions_as_text(self, sources));
+        let secrets = secrets::in_clear(self, sources);
+        found.extend(literal::expressions_as_text(self, sources, &secrets));
+        found.extend(secrets);
         found.sort_by_key(|finding| finding.span);
         found
     }
+}
+
+#[expect(clippy::expect_used, reason = "each pattern is written out, and compiled by every test of advice")]
+fn form(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a pattern that is written out")
 }
 
 /// Calls `visit` with every text in a value, and every expression as it is written.

@@ -35,10 +35,6 @@ pub(super) fn unknown(document: &Document) -> Option<Diagnostic> {
     let known = FORMS.map(|form| format!("{}v3/{form}", PUBLISHED[0]));
     Some(match Meant::word(&schema.value, known.iter().map(String::as_str)) {
         Some(meant) => finding.with_help(meant.to_string()),
-        None => finding.with_help(format!(
-            "leave it out, or write '{}'; 'v3' may be a version such as 'v3.1' or 'vNext', and behind it is {}",
-            known[0],
-            FORMS.map(|form| format!("'{form}'")).join(" or ")
-        )),
+        None => finding.with_help(format!("remove it, or write '{}'", known[0])),
     })
 }

@@ -1,39 +1,35 @@
 //! Secrets that are written into a document.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Document, codes, texts};
+use super::{Document, codes, form, texts};
 use crate::diag::Diagnostic;
 use crate::document::Parameter;
 use crate::expr::Template;
 use crate::text::{Kind, Sources, Span, locate, shown};
 use crate::value::DataType;
 
-/// A form that secrets have in text, with the secret as its first group or as all of it.
-struct Form {
-    what: &'static str,
-    pattern: &'static str,
-}
-
-const FORMS: &[Form] = &[
-    Form { what: "a private key", pattern: "-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----" },
-    Form { what: "an access key of AWS", pattern: r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b" },
-    Form {
-        what: "an access token",
-        pattern: r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})",
-    },
-    Form { what: "the password of a URL", pattern: r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"# },
-    Form {
-        what: "a password of MySQL",
-        pattern: r#"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump|mariadb-admin)\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#,
-    },
-];
-
-/// The programs that take a password as an argument of its own list.
+/// The programs that take a password as an argument.
 const MYSQL: [&str; 7] =
     ["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "mariadb-admin"];
+
+/// The forms that secrets have in text, each with the secret as its first group or as all of it.
+static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
+    let mysql = MYSQL.join("|");
+    [
+        ("a private key", form("-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")),
+        ("an AWS access key", form(r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b")),
+        (
+            "an access token",
+            form(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
+        ),
+        ("the password in a URL", form(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
+        ("a MySQL password", form(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
+    ]
+});
 
 /// How the names of parameters end that are secrets, in small letters without '_' and '-'.
 const SECRET_NAMES: [&str; 9] =
@@ -45,22 +41,21 @@ const HELP: &str =
 /// A warning for each secret in the text of a document, with its place and not with what it is.
 pub(super) fn in_clear(document: &Document, sources: &Sources) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = document.parameters.iter().filter_map(of_parameter).collect();
-    let forms: Vec<_> = FORMS.iter().filter_map(|form| Some((form.what, Regex::new(form.pattern).ok()?))).collect();
     let mut report = |what: &str, span: Span| {
         // A default that is a secret may have the form of one, too.
         if !found.iter().any(|known| known.span.is_some_and(|known| known.holds(span))) {
-            found.push(finding(span, format!("{what} is written in clear")));
+            found.push(finding(span, format!("{what} is in plain text")));
         }
     };
     for value in document.all_values() {
         texts(value, &mut |node, text| {
-            for (what, form) in &forms {
+            for (what, form) in &*FORMS {
                 for range in matches(form, text) {
                     report(what, locate(sources, node.span, range));
                 }
             }
         });
-        arguments(value, &mut |span| report("a password of MySQL", span));
+        arguments(value, &mut |span| report("a MySQL password", span));
     }
     found
 }
@@ -75,14 +70,15 @@ fn of_parameter(parameter: &Parameter) -> Option<Diagnostic> {
     let name = shown(&parameter.name.value);
     let data_type = parameter.data_type.value;
     if data_type.is_secure() {
-        return Some(finding(default.span, format!("the default of the secret '{name}' is written in clear")));
+        return Some(finding(default.span, format!("the default of the secret '{name}' is in plain text")));
     }
     let plain: String =
         parameter.name.value.chars().filter(|c| !"_-".contains(*c)).flat_map(char::to_lowercase).collect();
     let is_secret = data_type == DataType::String && SECRET_NAMES.iter().any(|end| plain.ends_with(end));
     let Kind::String(text) = &default.kind else { return None };
-    (is_secret && !text.starts_with('/'))
-        .then(|| finding(default.span, format!("the default of '{name}', a secret by its name, is written in clear")))
+    (is_secret && !text.starts_with('/')).then(|| {
+        finding(default.span, format!("the default of '{name}', which is named like a secret, is in plain text"))
+    })
 }
 
 /// Returns whether a default is a value that is written out, and that may be a secret.
@@ -114,14 +110,13 @@ fn arguments(node: &Template, visit: &mut dyn FnMut(Span)) {
     match &node.kind {
         Kind::Object(entries) => entries.iter().for_each(|entry| arguments(&entry.value, visit)),
         Kind::Array(items) => {
-            let text = |item: &Template| if let Kind::String(text) = &item.kind { Some(text.clone()) } else { None };
-            let program = items.first().and_then(text);
-            let is_client =
-                program.is_some_and(|program| MYSQL.iter().any(|name| program.rsplit('/').next() == Some(name)));
+            let is_client = items
+                .first()
+                .and_then(text)
+                .is_some_and(|program| program.rsplit('/').next().is_some_and(|name| MYSQL.contains(&name)));
             for item in items {
                 let word = text(item).filter(|_| is_client);
-                let password =
-                    word.as_deref().and_then(|word| word.strip_prefix("--password=").or(word.strip_prefix("-p")));
+                let password = word.and_then(|word| word.strip_prefix("--password=").or(word.strip_prefix("-p")));
                 if password.is_some_and(|password| !password.is_empty() && is_value(password)) {
                     visit(item.span);
                 }
@@ -130,4 +125,8 @@ fn arguments(node: &Template, visit: &mut dyn FnMut(Span)) {
         }
         _ => {}
     }
+}
+
+fn text(node: &Template) -> Option<&str> {
+    if let Kind::String(text) = &node.kind { Some(text) } else { None }
 }
