@@ -1,11 +1,13 @@
 //! The contexts that calls are carried out in.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stead_core::expr::Template;
 use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
+use stead_core::text::Kind;
 use stead_host::bundle::FilesWithin;
 use stead_host::provider::{Context, TraceLevel, undotted};
 use tracing::level_filters::LevelFilter;
@@ -39,16 +41,18 @@ impl Contexts {
 /// The relative paths at which the instances of a graph create something, but for those that create it of what lies beside the
 /// document at that path.
 fn made_by(graph: &Graph) -> Arc<[PathBuf]> {
-    let relative = |node: &Node, property| {
-        let path = PathBuf::from(node.stated.as_ref()?.get(property)?.as_str()?);
-        path.is_relative().then(|| undotted(&path))
+    let relative = |properties: &Template, property| {
+        let Kind::String(text) = &properties.get(property)?.kind else { return None };
+        Some(undotted(Path::new(&**text))).filter(|path| path.is_relative())
     };
-    let made = |node: &Node| {
-        let path = relative(node, "path")?;
-        let is_its_source = relative(node, "source").is_some_and(|source| source.starts_with(&path));
-        (!is_its_source).then_some(path)
+    let made = |id: NodeId| {
+        let properties = graph.declaration(id).properties.as_ref()?;
+        let path = relative(properties, "path")?;
+        let is_its_source = relative(properties, "source").is_some_and(|source| source.starts_with(&path));
+        let is_absent = properties.get("_exist").is_some_and(|exist| matches!(exist.kind, Kind::Bool(false)));
+        (!is_its_source && !is_absent).then_some(path)
     };
-    graph.iter().filter_map(|(_, node)| made(node)).collect()
+    graph.iter().filter_map(|(id, _)| made(id)).collect()
 }
 
 /// Returns the context for a document in a folder below that of the outermost one, given the context of the outermost

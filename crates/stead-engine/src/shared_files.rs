@@ -1,5 +1,6 @@
 //! The files that several instances manage, so that a plan has each predicted from what those in front of it leave.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,36 +18,38 @@ use crate::real_paths::RealPaths;
 pub(crate) struct SharedFiles(Vec<SharedFile>);
 
 /// A file with its names and the instances that manage its content or a part of it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct SharedFile {
     names: BTreeSet<PathBuf>,
     instances: BTreeSet<NodeId>,
 }
 
-/// What the instances of a plan predict from them.
+/// The files that instances of a plan are predicted from.
 #[derive(Default)]
 pub(crate) struct FileForecasts {
     files: Arc<PredictedFiles>,
-    instances: BTreeSet<NodeId>,
+    /// The instances, each with the places of its files.
+    instances: BTreeMap<NodeId, Vec<usize>>,
 }
 
 impl SharedFiles {
     /// Those of instances of which this is known.
     pub(crate) fn of(known: &[Known], real_paths: &RealPaths) -> Self {
-        let claims = known.iter().flat_map(|known| known.claims.iter().map(|claims| (known.id, claims)));
-        let of_content = claims.flat_map(|(id, claims)| {
-            let paths = claims.0.iter().filter_map(|Claim::Path { path, extent }| {
-                matches!(extent, Extent::Part { .. } | Extent::Whole).then_some(&**path)
-            });
-            paths.map(move |path| (id, path))
-        });
-        let mut files = BTreeMap::<PathBuf, SharedFile>::new();
-        for (id, path) in of_content {
-            let file = files.entry(real_paths.of(path).unwrap_or_else(|| path.to_owned())).or_default();
-            file.instances.insert(id);
-            file.names.insert(path.to_owned());
+        let mut files = BTreeMap::<Cow<'_, Path>, Vec<(NodeId, &Path)>>::new();
+        for (id, claims) in known.iter().flat_map(|known| known.claims.iter().map(|claims| (known.id, claims))) {
+            for Claim::Path { path, extent } in &claims.0 {
+                if matches!(extent, Extent::Part { .. } | Extent::Whole) {
+                    let real = real_paths.of(path).map_or(Cow::Borrowed(&**path), Cow::Owned);
+                    files.entry(real).or_default().push((id, path));
+                }
+            }
         }
-        Self(files.into_values().filter(|file| file.instances.len() > 1).collect())
+        let shared = files.into_values().filter(|of| of.iter().any(|(id, _)| *id != of[0].0));
+        let file = |of: Vec<(NodeId, &Path)>| SharedFile {
+            names: of.iter().map(|(_, path)| path.to_path_buf()).collect(),
+            instances: of.iter().map(|(id, _)| *id).collect(),
+        };
+        Self(shared.map(file).collect())
     }
 
     /// For each instance of a run over a graph the ones that are the last in front of it on its files; without a selection of all
@@ -68,34 +71,37 @@ impl SharedFiles {
         turns
     }
 
-    /// What the instances of a plan predict from them, before anything is predicted.
+    /// The forecasts of a plan, before anything is predicted.
     pub(crate) fn forecasts(&self) -> FileForecasts {
         let names = self.0.iter().map(|file| file.names.iter().cloned().collect());
-        let instances = self.0.iter().flat_map(|file| &file.instances).copied().collect();
+        let mut instances = BTreeMap::<NodeId, Vec<usize>>::new();
+        for (at, file) in self.0.iter().enumerate() {
+            file.instances.iter().for_each(|id| instances.entry(*id).or_default().push(at));
+        }
         FileForecasts { files: Arc::new(PredictedFiles::new(names)), instances }
     }
 }
 
 impl FileForecasts {
-    /// What an instance can predict from; `None` where it shares no file.
+    /// The forecast of an instance; `None` where it shares no file.
     pub(crate) fn of(&self, id: NodeId) -> Option<FileForecast> {
-        self.instances.contains(&id).then(|| FileForecast { files: Arc::clone(&self.files), of: id })
+        self.instances.contains_key(&id).then(|| FileForecast { files: Arc::clone(&self.files), of: id })
     }
 
     /// Forgets what an instance would leave that is not changed as predicted.
     pub(crate) fn withdraw(&self, id: NodeId) {
-        if self.instances.contains(&id) {
-            self.files.withdraw(id);
+        if let Some(files) = self.instances.get(&id) {
+            self.files.withdraw(id, files);
         }
     }
 
     /// Returns whether an instance was predicted from what others leave at a path.
     pub(crate) fn is_seen_by(&self, id: NodeId, path: &Path) -> bool {
-        self.instances.contains(&id) && self.files.is_seen_by(id, path)
+        self.instances.contains_key(&id) && self.files.is_seen_by(id, path)
     }
 
     /// Returns whether it is known what an instance leaves at a path.
     pub(crate) fn is_left_by(&self, id: NodeId, path: &Path) -> bool {
-        self.instances.contains(&id) && self.files.is_left_by(id, path)
+        self.instances.contains_key(&id) && self.files.is_left_by(id, path)
     }
 }

@@ -32,6 +32,9 @@ use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session, json};
 use stead_testkit::times;
 use support::World;
 
+/// How many parts of a file could be carried out beside each other.
+const BESIDE: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
 /// A document and a directory that it is about.
 struct Stage {
     pair: Pair,
@@ -55,7 +58,12 @@ impl Stage {
     }
 
     fn run(&self, mode: Mode) -> Run {
-        self.session.run(&self.prepared, RunOptions::new(mode, NonZeroUsize::MIN)).unwrap()
+        self.run_beside(mode, NonZeroUsize::MIN)
+    }
+
+    /// Runs it with so many instances beside each other.
+    fn run_beside(&self, mode: Mode, width: NonZeroUsize) -> Run {
+        self.session.run(&self.prepared, RunOptions::new(mode, width)).unwrap()
     }
 
     fn fail(&self, what: &str) -> ! {
@@ -131,7 +139,8 @@ fn an_apply_does_what_its_plan_said() {
     assert!(converged > 10 * restless.values().sum::<usize>(), "most documents converge");
 }
 
-/// Each part is predicted from what those in front of it will leave, and the file that they are in may be new.
+/// Each part is predicted from what those in front of it will leave, and the file that they are in may be new. However many instances
+/// are carried out beside each other, an apply does that.
 #[test]
 fn parts_of_one_file_are_predicted() {
     let host = Host::new(HostOptions::default());
@@ -144,7 +153,7 @@ fn parts_of_one_file_are_predicted() {
         if stage.world.imprint() != before {
             stage.fail("the plan changed something");
         }
-        let apply = stage.run(Mode::APPLY);
+        let apply = stage.run_beside(Mode::APPLY, BESIDE);
         assert_promised(&stage, &plan, &apply, &mut counts);
         let several = apply.graph().order.iter().filter(|id| *status(&apply, **id) == Status::Changed).count();
         changed += usize::from(several > 1);

@@ -54,10 +54,13 @@ impl PredictedFiles {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what a change would leave that is not made as it was predicted.
-    pub fn withdraw(&self, id: NodeId) {
-        for file in self.files().iter_mut() {
-            file.left.retain(|(of, _)| *of != id);
+    /// Forgets what a change would leave of files, by their places, that is not made as it was predicted.
+    pub fn withdraw(&self, id: NodeId, places: &[usize]) {
+        let mut files = self.files();
+        for place in places {
+            if let Some(file) = files.get_mut(*place) {
+                file.left.retain(|(of, _)| *of != id);
+            }
         }
     }
 

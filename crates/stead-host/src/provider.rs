@@ -471,7 +471,10 @@ impl Context {
     /// The file beside the document that a path means which an instance reads from, where paths that are managed mean others.
     pub fn beside(&self, path: &Path) -> Option<PathBuf> {
         let is_beside = path.is_relative() && !self.manages_running_system() && self.files.is_none();
-        let is_made = || self.made.iter().any(|made| undotted(path).starts_with(made));
+        let is_made = || {
+            let path = undotted(path);
+            self.made.iter().any(|made| path.starts_with(made))
+        };
         (is_beside && !is_made()).then(|| self.root.join(path))
     }
 

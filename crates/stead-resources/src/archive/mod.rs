@@ -55,7 +55,7 @@ struct Properties<'a> {
     #[property(key)]
     path: PathText<'a>,
     /// The archive, a file on this machine. Required. Its content tells the format, not its name. A relative path starts
-    /// at the directory of the document, unless the document creates what is there.
+    /// at the directory of the document, or at the system root if the document itself manages that path.
     #[property(key)]
     source: Option<PathText<'a>>,
     /// The digest that the archive must have: 'sha256:' or 'sha512:' and hexadecimal digits. Then nothing else is unpacked,

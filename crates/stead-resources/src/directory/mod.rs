@@ -56,7 +56,8 @@ struct Properties<'a> {
     #[property(option)]
     parents: bool,
     /// A directory on this machine whose files, directories and symbolic links are to be in this one, with their modes, and
-    /// with their owners when run as root. FIFOs, sockets and devices are left out.
+    /// with their owners when run as root. FIFOs, sockets and devices are left out. A relative path starts at the directory of
+    /// the document, or at the system root if the document itself manages that path.
     source: Option<PathText<'a>>,
     /// The names that belong into the directory. They are not created; with '_purge' everything else in it is removed.
     entries: Option<Vec<EntryName<'a>>>,

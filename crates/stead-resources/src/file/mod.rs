@@ -51,7 +51,7 @@ struct Properties<'a> {
     /// The whole content, as Base64; for what is not text.
     content_base64: Option<Base64>,
     /// A file on this machine that has the desired content; in place of content and contentBase64. A relative path
-    /// starts at the directory of the document, unless the document creates what is there.
+    /// starts at the directory of the document, or at the system root if the document itself manages that path.
     source: Option<PathText<'a>>,
     /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is;
     /// 0600 where its properties hold a secret.

@@ -55,7 +55,7 @@ struct Properties<'a> {
     #[property(option)]
     template: Option<&'a str>,
     /// A file on this machine that has the template, of at most 1 MiB; in place of 'template'. A relative path starts at
-    /// the directory of the document, unless the document creates what is there.
+    /// the directory of the document, or at the system root if the document itself manages that path.
     #[property(option)]
     source: Option<PathText<'a>>,
     /// The variables that the template uses, by their names. They may be secrets.
