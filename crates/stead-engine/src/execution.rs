@@ -254,6 +254,9 @@ impl Session {
             Execution::WhatIf => prepared.shared.forecasts(),
             Execution::Actual => FileForecasts::default(),
         };
+        if let Some(images) = images.as_ref().filter(|images| images.takes_back()) {
+            images.know(self.states_before(prepared));
+        }
         let kept = self.calls_keeping(run.graph(), images);
         let calls = SessionCalls { planned, second_look, forecasts, uncertain, ..kept };
         let calls: Arc<dyn Calls> = Arc::new(calls);

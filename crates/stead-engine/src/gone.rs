@@ -438,8 +438,8 @@ impl Open {
 struct Elsewhere {
     delivery: Delivery,
     all: Result<Held, String>,
-    /// Those of documents that nobody delivered.
-    undelivered: Result<Held, String>,
+    /// Those of documents that nobody delivered, for a restore.
+    undelivered: Option<Result<Held, String>>,
 }
 
 impl Elsewhere {
@@ -453,15 +453,16 @@ impl Elsewhere {
             }
             Ok(held)
         };
-        let [all, undelivered] =
-            [held(|_| true), held(|kept| !kept.is_of_delivery())].map(|it| it.map_err(String::clone));
-        Self { delivery: prepared.delivery(), all, undelivered }
+        let delivery = prepared.delivery();
+        let held = |is_wanted| held(is_wanted).map_err(String::clone);
+        let undelivered = delivery.restores.map(|_| held(|kept| !kept.is_of_delivery()));
+        Self { delivery, all: held(|_| true), undelivered }
     }
 
     /// Those that can keep a thing from being removed. Of documents that are delivered one at a time is in force: the others have
     /// nothing that a restore takes back.
     fn to(&self, managed: &Managed) -> &Result<Held, String> {
-        if self.delivery.takes_back(managed) { &self.undelivered } else { &self.all }
+        self.undelivered.as_ref().filter(|_| self.delivery.takes_back(managed)).unwrap_or(&self.all)
     }
 }
 

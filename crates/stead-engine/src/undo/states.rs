@@ -17,7 +17,7 @@ use crate::session::Session;
 impl Session {
     /// The states of instances that are taken back by their state, as they are now, by instance. A run that takes another one back puts
     /// their files back first, after which they are others.
-    pub fn states_before(&self, prepared: &Prepared) -> BTreeMap<String, Json> {
+    pub(crate) fn states_before(&self, prepared: &Prepared) -> BTreeMap<String, Json> {
         let (graph, budget) = (&prepared.graph, Budget::new(Budget::DOCUMENT));
         let contexts = Contexts::new(self.context(Arc::<str>::default()), graph);
         let state = |(id, node): (NodeId, &Node)| {

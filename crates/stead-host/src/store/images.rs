@@ -125,6 +125,7 @@ pub struct Images(Arc<Kept>);
 struct Kept {
     root: SystemRoot,
     base: PathBuf,
+    takes_back: bool,
     log: Mutex<Log>,
 }
 
@@ -189,7 +190,7 @@ impl Images {
         let base = scene.real_root();
         let root = SystemRoot::below(&base);
         let log = Log { file, memory: None, on_failure, room: MOST, paths: HashMap::new(), states: BTreeMap::new() };
-        Self(Arc::new(Kept { root, base, log: Mutex::new(log) }))
+        Self(Arc::new(Kept { root, base, takes_back: scene.undoes.is_some(), log: Mutex::new(log) }))
     }
 
     /// Takes what was kept for this process; `None` where that is not all.
@@ -200,6 +201,11 @@ impl Images {
     /// What was kept for this process so far, which goes on; `None` where that is not all.
     pub fn so_far(&self) -> Option<Vec<Read>> {
         self.0.log().memory.clone()
+    }
+
+    /// Returns whether the run takes another one back.
+    pub fn takes_back(&self) -> bool {
+        self.0.takes_back
     }
 
     /// Takes in the states that instances have before the run.

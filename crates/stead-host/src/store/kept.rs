@@ -52,7 +52,7 @@ pub struct Kept {
     pub managed: Things,
     /// Those that no instance had any more when a run settled.
     pub left: Things,
-    /// True if the run that settled last was of a delivery.
+    /// True if the last run that settled with things of the document was of a delivery; false without things.
     pub delivered: bool,
 }
 

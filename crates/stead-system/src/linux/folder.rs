@@ -256,15 +256,16 @@ fn make_way(place: &Place) -> Result<(), FsError> {
     if place.status()?.is_none_or(|status| status.kind != FileKind::Directory) {
         return Ok(());
     }
+    let mut renamed = Ok(());
     for number in 1..=NAMES {
         let mut aside = place.name().to_owned();
         aside.push(format!(".damaged-{number}"));
-        match place.rename_if_free(&aside) {
-            Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
-            renamed => return renamed,
+        renamed = place.rename_if_free(&aside);
+        if !matches!(&renamed, Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists) {
+            break;
         }
     }
-    Ok(())
+    renamed
 }
 
 fn open_or_create(path: &Path) -> Result<TrustedDirectory, FolderError> {

@@ -67,9 +67,6 @@ impl Recorder {
         let images = self.images(&run, Scene { undoes, ..ready.session.scene(&ready.prepared) });
         let Some((id, journal)) = settled(run.journal(self.keep), self.stated)? else { return Ok(None) };
         let images = images.map_err(|why| tracing::warn!("this run cannot be taken back: {why}")).ok();
-        if let Some(images) = images.as_ref().filter(|_| self.undoes.is_some()) {
-            images.know(ready.session.states_before(&ready.prepared));
-        }
         let journal: Box<dyn Journal> = match (self.stated, &images) {
             (true, _) => Box::new(journal),
             (false, images) => Box::new(Dispensable { journal: Some(journal), images: images.clone() }),

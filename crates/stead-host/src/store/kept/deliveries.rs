@@ -51,11 +51,13 @@ impl Slot {
     /// When the system fails. What is damaged or newer is left as it is.
     pub fn number_anew(store: &Path) -> Result<(), StoreError> {
         for slot in all(&store.join(FOLDER))? {
-            if matches!(slot.read(), Ok(RecordReading::Known(_))) {
-                slot.change(|kept| {
+            match slot.read() {
+                Ok(RecordReading::Known(_)) => slot.change(|kept| {
                     let all = kept.managed.values_mut().chain(kept.left.values_mut());
                     all.for_each(|managed| managed.since = 0);
-                })?;
+                })?,
+                Ok(RecordReading::Damaged(_)) | Err(StoreError::Newer { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
