@@ -90,14 +90,14 @@ pub(crate) fn labelled(label: &str, text: &str) -> String {
 
 /// The last lines of an output.
 #[derive(Default)]
-struct Tail {
+pub(crate) struct Tail {
     lines: VecDeque<String>,
     count: usize,
 }
 
 impl Tail {
     /// Enough to see why something failed.
-    const LINES: usize = 10;
+    pub(crate) const LINES: usize = 10;
 
     /// A longer line is left out: of a secret that is cut, the part that is left could not be recognized.
     const LONGEST: usize = 1000;

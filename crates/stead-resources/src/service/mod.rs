@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
@@ -396,13 +396,14 @@ impl Services {
     /// Makes systemd carry out a job, and remembers a start for its review, or that it did not come up.
     fn run(&self, cx: &Context, name: &str, job: UnitJob) -> Result<(), Failure> {
         self.started().remove(name);
+        let began = SystemTime::now();
         let done = self.systemd.run(&cx.cancel, cx.deadline, name, job);
         if done.is_err() && job != UnitJob::Stop {
             self.down().insert(name.to_owned(), job);
         } else {
             self.down().remove(name);
         }
-        done.map_err(|failure| journal::with_journal(cx, name, failure))?;
+        done.map_err(|failure| journal::with_journal(cx, name, began, failure))?;
         if job != UnitJob::Stop {
             let invocation = self.systemd.invocation(name)?;
             self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });
