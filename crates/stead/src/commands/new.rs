@@ -107,7 +107,7 @@ fn test(request: &NewTestRequest, env: &ProcessEnv) -> Result<(), Exit> {
     if failures.is_empty() {
         return Ok(());
     }
-    complain("help: where it is not meant to fail, correct the document, remove the test and record it again");
+    complain("help: if it is not meant to fail, correct the document and record the test again");
     Err(Exit::Failed)
 }
 

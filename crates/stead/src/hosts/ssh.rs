@@ -242,10 +242,10 @@ impl Way {
             "is() { [ -f \"$1\" ] && [ -O \"$1\" ] && ".to_owned(),
             "[ \"$(wc -c <\"$1\")\" -eq $n ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"$h  -\" ]; }; ".to_owned(),
             // Machines can share the folder: what another one is about to have stays, and what a process left that was killed goes.
-            "w=new-$(uname -n); t=$w-$$; ".to_owned(),
+            "w=new-$(uname -n)@; t=$w$$; ".to_owned(),
             format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send $a; "),
-            "for f in stead-* \"$w\"-*; do case $f in \"$p\") ;; stead-*) rm -f \"$f\";; ".to_owned(),
-            "*) kill -0 \"${f##*-}\" 2>/dev/null || rm -f \"$f\";; esac; done; ".to_owned(),
+            "for f in stead-* \"$w\"*; do case $f in \"$p\") ;; stead-*) rm -f \"$f\";; ".to_owned(),
+            "*) kill -0 \"${f##*@}\" 2>/dev/null || rm -f \"$f\";; esac; done; ".to_owned(),
             "head -c $n >\"$t\"; chmod 700 \"$t\"; ".to_owned(),
             format!("if is \"$t\"; then mv -f \"$t\" \"$p\"; echo {MARK}kept; else "),
             "rm -f \"$t\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; "
