@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'stead_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:0fe80abf6c0c3728096feb09e2d7f53b349010e45d2a2567caf46cab354480bf' },
+  stead: { type: 'Stead/File', digest: 'sha256:d562efd5d9e8e8f7ed2584f95996b8920cbc056c32a190de8c234a3b2ee66fa8' },
   autorequire: { group: '$group', user: '$owner' },
   attributes: {
     ensure: {
@@ -80,7 +80,7 @@ Puppet::ResourceApi.register_type(
     },
     source: {
       type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
-      desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts at the directory of the document, unless the document creates what is there.',
+      desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts at the directory of the document, or at the system root if the document itself manages that path.',
       property: 'source',
     },
     validate: {
