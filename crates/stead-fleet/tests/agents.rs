@@ -386,6 +386,37 @@ fn a_copy_of_a_machine_is_seen_and_an_older_disk_is_not_taken_for_one() {
     assert_eq!(has(&site, 5).get("forked"), None);
 }
 
+/// The reports under its former name are of another machine: its controller would refuse them.
+#[test]
+fn a_machine_that_has_another_name_sends_the_reports_under_that_one() {
+    let (mut shop, other) = (Shop::new(), tempfile::tempdir().unwrap());
+    let mut web = Running::start(shop.folder.path(), "web1");
+    let page = document(&shop.page(), "one");
+    let mut signed =
+        vec![("root", shop.operators.root.to_text()), ("release", shop.operators.release("web", "role=web", &page))];
+    for name in ["web1", "web2"] {
+        web.name = MachineName::parse(name).unwrap();
+        let site = shop.site();
+        signed.push(("roster", shop.operators.roster_at_the_newest(&[(&web.name, &web.key(), "web")])));
+        assert_eq!(Operators::store(&site, &shop.ann, &page).status, 200);
+        for (kind, text) in &signed {
+            assert_eq!(Operators::publish(&site, &shop.ann, kind, text).status, 200, "{kind}");
+        }
+        web.join(&shop.operators, &site.url, Some(&shop.certificate()), Some(&shop.token(&site)));
+        shop.until_page("one");
+        web.until_standing(ControllerStanding::Admitted);
+        fs::write(shop.page(), "by hand").unwrap();
+        shop.until_page("one");
+        let reports = format!("/v1/machines/{name}/reports");
+        until(|| site.operator(&shop.ann, "GET", &reports, b"").json()["items"].get(0).cloned());
+        drop(site);
+        // What the next controller has is nothing yet.
+        shop.place = StorePlace::File(other.path().join("fleet.db"));
+        shop.ann = operator(&shop.place, "ann", "approver");
+    }
+    assert!(!web.log().contains("reportLost"), "{}", web.log());
+}
+
 /// The channels are those of the roster: one that it does not name is said on both sides.
 #[test]
 fn a_machine_says_that_the_roster_does_not_name_its_channel() {

@@ -126,7 +126,9 @@ struct Look {
 ///
 /// Guarantees: no two requests have one number; one request waits at a controller at a time, and reports go beside it. A report counts as
 /// acknowledged once the controller said in the same history that it has it; in another one everything that is kept is sent again. One
-/// that is never taken is left out once others were taken in its place, three times. A controller that is away is asked at random times that are farther and farther apart, and never before the time that it named.
+/// that is never taken is left out: at once if the controller says that it is not a report that it takes, and otherwise once others were
+/// taken in its place, three times. A controller that is away is asked at random times that are farther and farther apart, and never
+/// before the time that it named.
 pub struct Machine {
     identity: MachineIdentity,
     memory: MachineMemory,

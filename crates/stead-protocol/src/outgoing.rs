@@ -24,7 +24,7 @@ pub struct LeftOut {
 
 impl LeftOut {
     /// Counts one more.
-    pub(crate) fn add(&mut self, number: u64, why: &str) {
+    pub fn add(&mut self, number: u64, why: &str) {
         *self = Self { count: self.count + 1, number, why: visible(why).to_string() };
     }
 }
@@ -150,7 +150,7 @@ impl Outgoing {
             self.suspect = (failures >= FAILURES).then_some(suspect);
             return Consequence::Later;
         }
-        (self.suspect, self.most) = (None, MOST_REPORTS);
+        self.suspect = None;
         Consequence::LeftOut(first, last)
     }
 }

@@ -147,10 +147,10 @@ fn a_lost_session_and_a_used_number_cost_one_request_more() {
 }
 
 #[test]
-fn a_report_that_is_refused_keeps_no_other_from_arriving() {
+fn reports_that_are_refused_keep_no_other_from_arriving() {
     let mut machine = admitted(at(0));
     let mut actions = machine.handle(at(3_000), is("converged", 8));
-    let (mut taken, mut left_out, mut now) = (BTreeSet::new(), Vec::new(), at(3_000));
+    let (mut taken, mut left_out, mut now, mut refused) = (BTreeSet::new(), Vec::new(), at(3_000), 0);
     for _ in 0..100 {
         for action in std::mem::take(&mut actions) {
             match action {
@@ -161,8 +161,10 @@ fn a_report_that_is_refused_keeps_no_other_from_arriving() {
                 }
                 MachineAction::Send(call) if call.path == "/v1/reports" => {
                     let batch: Vec<SentReport> = serde_json::from_slice(&call.body).unwrap();
-                    let is_refused = batch.iter().any(|report| report.number == 5);
-                    if !is_refused {
+                    let is_refused = batch.iter().any(|report| matches!(report.number, 5 | 6));
+                    if is_refused {
+                        refused += 1;
+                    } else {
                         taken.extend(batch.iter().map(|report| report.number));
                     }
                     let status = if is_refused { 400 } else { 200 };
@@ -176,7 +178,8 @@ fn a_report_that_is_refused_keeps_no_other_from_arriving() {
         now = at(now.passed + 1_000);
         actions.extend(machine.handle(now, MachineEvent::Time));
     }
-    assert_eq!((taken, left_out), ([1, 2, 3, 4, 6, 7, 8].into(), vec![5]));
+    assert_eq!((taken, left_out), ([1, 2, 3, 4, 7, 8].into(), vec![5, 6]));
+    assert_eq!(refused, 11, "the next one is found by one more request");
     let long = SentReport { number: 9, signed: "x".repeat(LONGEST_BODY) };
     actions = machine.handle(now, is("converged", 9));
     assert!(actions.iter().any(|action| matches!(action, MachineAction::ReadReports(8, _))), "{actions:?}");

@@ -18,7 +18,7 @@ use stead_protocol::{
     Condition, DesiredAnswer, LONGEST_BODY, LONGEST_WAIT, Machine, MachineAction, MachineAnswer, MachineCall,
     MachineEvent, MachineIdentity, MachineMemory, Membership, Now, SentReport,
 };
-use stead_release::MachineKeys;
+use stead_release::{MachineKeys, MachineReport};
 use stead_resources::exchange::{ExchangeAnswer, ExchangeClient, ExchangeRequest};
 use stead_system::folder::Folder;
 
@@ -321,7 +321,10 @@ impl Controller {
             for stored in found {
                 last = stored.number;
                 let is_quiet = serde_json::from_value(stored.report.clone()).is_ok_and(|report| is_quiet(&report));
-                let report = machine_report(stored).filter(|report| report.fleet == self.followed.root && !is_quiet);
+                let Followed { root, machine, .. } = &self.followed;
+                // Those under a former name are of another machine to a controller.
+                let is_own = |report: &MachineReport| report.fleet == *root && report.machine.as_str() == machine;
+                let report = machine_report(stored).filter(|report| is_own(report) && !is_quiet);
                 let signed = report.map(|report| (report.number, self.keys.sign(report).to_text()));
                 reports.extend(signed.map(|(number, signed)| {
                     bytes += signed.len();

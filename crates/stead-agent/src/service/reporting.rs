@@ -49,6 +49,8 @@ struct Sent {
     to: String,
     /// The number of the first that was not.
     next: u64,
+    /// The number from which on one is tried while no more can wait aside.
+    behind: u64,
     /// Those before it that are not taken, and are tried again.
     aside: Vec<Aside>,
     /// Those that are not tried any more.
@@ -64,6 +66,18 @@ struct Aside {
     /// The last answer.
     status: u16,
     why: String,
+}
+
+/// One pass over what an address does not have.
+struct Pass<'a> {
+    agent: &'a Agent,
+    to: &'a str,
+    client: ExchangeClient,
+    folder: Folder,
+    sent: Sent,
+    is_any_taken: bool,
+    /// Why the last one was not taken that was not.
+    failure: Option<FetchError>,
 }
 
 /// Why a report was not taken.
@@ -89,18 +103,18 @@ impl Sent {
         folder.replace(FILE, &kept).map_err(|error| FetchError::new(error_chain(&error)))
     }
 
-    /// Takes in that others were taken: those that are not, once more, are left out at last.
-    fn others_were_taken(&mut self) {
+    /// Takes in that others were taken: those that are not, once more, are left out at last. Returns those that are.
+    fn others_were_taken(&mut self) -> Vec<Aside> {
         for aside in &mut self.aside {
             aside.tries += 1;
         }
         let (over, aside): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.tries >= most_tries(aside.status));
         self.aside = aside;
-        for Aside { number, why, .. } in over {
-            let count = self.left_out.as_ref().map_or(0, |left| left.count) + 1;
-            self.left_out = Some(LeftOut { count, number, why });
+        for Aside { number, why, .. } in &over {
+            self.left_out.get_or_insert_default().add(*number, why);
         }
+        over
     }
 }
 
@@ -132,6 +146,120 @@ fn post(client: &ExchangeClient, to: &str, report: &SignedReport) -> Result<(), 
     Err(if error.until.is_some() { NotTaken::Away(error) } else { NotTaken::Answered(answer.status, error) })
 }
 
+impl<'a> Pass<'a> {
+    fn new(agent: &'a Agent, to: &'a str) -> Result<Self, FetchError> {
+        let client = ExchangeClient::new(None).map_err(FetchError::new)?;
+        let (folder, sent) = Sent::to(&agent.directory, to)?;
+        Ok(Self { agent, to, client, folder, sent, is_any_taken: false, failure: None })
+    }
+
+    /// Sends all reports that were not sent, the oldest first. Returns why some are not taken, if the server answers.
+    ///
+    /// Guarantees: one that is never taken keeps none behind it from being sent. It is tried again, and left out once others were taken
+    /// in its place: three times if the server says that the request is wrong, and twenty times if it says anything else.
+    fn send(&mut self) -> Result<Option<FetchError>, FetchError> {
+        self.try_aside()?;
+        let is_at_end = self.send_next()?;
+        if self.is_any_taken && !self.sent.aside.is_empty() {
+            let over = self.sent.others_were_taken();
+            self.keep()?;
+            for Aside { number, why, .. } in over {
+                self.agent.log.write("reportLost", json!({ "number": number, "failure": why }));
+            }
+        }
+        Ok(self.failure.take().filter(|_| !is_at_end || !self.sent.aside.is_empty()))
+    }
+
+    /// Tries those again that are not taken.
+    fn try_aside(&mut self) -> Result<(), FetchError> {
+        for at in (0..self.sent.aside.len()).rev() {
+            let Some(number) = self.sent.aside.get(at).map(|aside| aside.number) else { continue };
+            let found = self.agent.signed(SignReports { after: number, most: 1 })?.reports.pop();
+            let answer = match found.filter(|report| report.number == number) {
+                Some(report) => self.post(&report)?,
+                // It is not kept any more.
+                None => None,
+            };
+            if let Some((status, why)) = answer
+                && let Some(aside) = self.sent.aside.get_mut(at)
+            {
+                (aside.status, aside.why) = (status, why);
+            } else {
+                self.sent.aside.remove(at);
+                self.keep()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends those that were not, until there are no more, or two in a row are not taken, or one that cannot wait aside. Returns whether
+    /// there are no more.
+    fn send_next(&mut self) -> Result<bool, FetchError> {
+        let mut was_refused = false;
+        loop {
+            let wanted = SignReports { after: self.sent.next, most: AT_ONCE };
+            let SignedReports { reports, next } = self.agent.signed(wanted)?;
+            if next == self.sent.next {
+                return Ok(true);
+            }
+            for report in &reports {
+                if self.agent.is_sent_elsewhere(self.to) {
+                    return Ok(false);
+                }
+                let number = report.number;
+                let answer = self.post(report)?;
+                let is_refused = answer.is_some();
+                match answer {
+                    Some(_) if self.sent.aside.len() == MOST_ASIDE => {
+                        self.try_behind(number + 1)?;
+                        return Ok(false);
+                    }
+                    Some(_) if was_refused => return Ok(false),
+                    Some((status, why)) => self.sent.aside.push(Aside { number, tries: 0, status, why }),
+                    None => {}
+                }
+                was_refused = is_refused;
+                self.sent.next = number + 1;
+                self.keep()?;
+            }
+            self.sent.next = next;
+            self.keep()?;
+        }
+    }
+
+    /// Tries one of those from a number on, which stay where they are: if it is taken, the others are to blame. Each pass tries the next
+    /// one, since it may be another of them; behind the last it is the first again.
+    fn try_behind(&mut self, first: u64) -> Result<(), FetchError> {
+        let after = self.sent.behind.max(first);
+        let SignedReports { reports, next } = self.agent.signed(SignReports { after, most: 1 })?;
+        if let Some(report) = reports.first() {
+            self.post(report)?;
+        }
+        self.sent.behind = if next > after { next } else { 0 };
+        self.keep()
+    }
+
+    /// Posts a report. Returns what the server answered if it does not take it.
+    fn post(&mut self, report: &SignedReport) -> Result<Option<(u16, String)>, FetchError> {
+        match post(&self.client, self.to, report) {
+            Ok(()) => {
+                self.is_any_taken = true;
+                Ok(None)
+            }
+            Err(NotTaken::Away(error)) => Err(error),
+            Err(NotTaken::Answered(status, error)) => {
+                let why = error.reason.clone();
+                self.failure = Some(error);
+                Ok(Some((status, why)))
+            }
+        }
+    }
+
+    fn keep(&self) -> Result<(), FetchError> {
+        self.sent.keep(&self.folder)
+    }
+}
+
 impl Agent {
     /// Sends reports where the settings say, as they come, until the agent is to end.
     pub(super) fn post_reports(&self) {
@@ -141,8 +269,13 @@ impl Agent {
             inner.reporting.look = false;
             let (to, jobs) = (inner.state.settings.report_url.clone(), inner.jobs);
             drop(inner);
-            let sent = to.as_ref().map(|to| self.send_reports(to));
-            let left_out = to.as_ref().and_then(|to| Sent::to(&self.directory, to).ok()?.1.left_out);
+            let mut left_out = None;
+            let sent = to.as_ref().map(|to| {
+                let mut pass = Pass::new(self, to)?;
+                let outcome = pass.send();
+                left_out = pass.sent.left_out;
+                outcome
+            });
             inner = self.lock();
             failures = if matches!(sent, Some(Err(_) | Ok(Some(_)))) { failures.saturating_add(1) } else { 0 };
             // A server that does not answer is left alone, whatever is reported meanwhile.
@@ -160,65 +293,6 @@ impl Agent {
             });
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    /// Sends all reports that were not sent to this address, the oldest first. Returns why some are not taken, if the server answers.
-    ///
-    /// Guarantees: one that is never taken keeps none behind it from being sent. It is tried again, and left out once others were taken
-    /// in its place three times.
-    fn send_reports(&self, to: &str) -> Result<Option<FetchError>, FetchError> {
-        let client = ExchangeClient::new(None).map_err(FetchError::new)?;
-        let (folder, mut sent) = Sent::to(&self.directory, to)?;
-        let (mut is_any_taken, mut failure) = (false, None);
-        for at in (0..sent.aside.len()).rev() {
-            let Some(aside) = sent.aside.get_mut(at) else { continue };
-            let found = self.signed(SignReports { after: aside.number, most: 1 })?.reports.pop();
-            let found = found.filter(|report| report.number == aside.number);
-            match found.map(|report| post(&client, to, &report)) {
-                Some(Err(NotTaken::Away(error))) => return Err(error),
-                Some(Err(NotTaken::Answered(status, error))) => (aside.status, failure) = (status, Some(error)),
-                // It is there, or is not kept any more.
-                taken => {
-                    is_any_taken |= taken.is_some();
-                    sent.aside.remove(at);
-                    sent.keep(&folder)?;
-                }
-            }
-        }
-        let mut refused_in_a_row = 0;
-        'all: loop {
-            let SignedReports { reports, next } = self.signed(SignReports { after: sent.next, most: AT_ONCE })?;
-            if next == sent.next {
-                break;
-            }
-            for report in &reports {
-                if self.is_sent_elsewhere(to) {
-                    return Ok(failure);
-                }
-                match post(&client, to, report) {
-                    Ok(()) => (is_any_taken, refused_in_a_row) = (true, 0),
-                    Err(NotTaken::Away(error)) => return Err(error),
-                    Err(NotTaken::Answered(status, error)) => {
-                        let (why, number) = (error.reason.clone(), report.number);
-                        failure = Some(error);
-                        if refused_in_a_row > 0 || sent.aside.len() == MOST_ASIDE {
-                            break 'all;
-                        }
-                        refused_in_a_row += 1;
-                        sent.aside.push(Aside { number, tries: 0, status, why });
-                    }
-                }
-                sent.next = report.number + 1;
-                sent.keep(&folder)?;
-            }
-            sent.next = next;
-            sent.keep(&folder)?;
-        }
-        if is_any_taken && !sent.aside.is_empty() {
-            sent.others_were_taken();
-            sent.keep(&folder)?;
-        }
-        Ok(failure.filter(|_| !sent.aside.is_empty() || refused_in_a_row > 0))
     }
 
     fn signed(&self, question: SignReports) -> Result<SignedReports, FetchError> {

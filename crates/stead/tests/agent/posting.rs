@@ -1,6 +1,6 @@
 //! Reports that a machine sends to a web server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,12 +27,13 @@ const ANSWERS: [Option<(&str, &str)>; 6] = [
 ];
 const RIGHT: (&str, &str) = ("201 Created", "content-length: 0\r\n");
 
-/// What is wrong with the first report that a server gets where `mood` is 2.
-const WRONG: (&str, &str) = ("422 Unprocessable Content", "content-length: 0\r\n");
+/// The answers to a report that a server never takes: when it comes for the first time, and from then on.
+const WRONG: [(&str, &str); 2] =
+    [("500 Internal Server Error", "content-length: 0\r\n"), ("422 Unprocessable Content", "content-length: 0\r\n")];
 
-/// A server that keeps what it gets. It answers in all ways in turns, or well: where `mood` is 1, or 2 and it is not the first report.
+/// A server that keeps what it gets. It answers in all ways in turns, or from `mood` 1 on well: it never takes the first `mood - 1` reports.
 fn serve(got: &Got, mood: &Arc<AtomicU32>) -> WebServer {
-    let (got, mood, mut turn, mut first) = (Arc::clone(got), Arc::clone(mood), 0, None);
+    let (got, mood, mut turn, mut never) = (Arc::clone(got), Arc::clone(mood), 0, BTreeSet::new());
     WebServer::new(move |head, client| {
         let header = |name: &str| {
             head.lines().find_map(|line| line.split_once(": ").filter(|(each, _)| each.eq_ignore_ascii_case(name)))
@@ -52,7 +53,11 @@ fn serve(got: &Got, mood: &Arc<AtomicU32>) -> WebServer {
         let name = header("idempotency-key").map(|(_, name)| name.trim_matches('"').to_owned()).unwrap_or_default();
         let answer = match mood {
             0 => ANSWERS[turn % ANSWERS.len()],
-            2 if *first.get_or_insert_with(|| name.clone()) == name => Some(WRONG),
+            _ if never.contains(&name) => Some(WRONG[1]),
+            mood if never.len() + 1 < mood as usize => {
+                never.insert(name.clone());
+                Some(WRONG[0])
+            }
             _ => Some(RIGHT),
         };
         let report = (String::from_utf8(body).unwrap(), answer == Some(RIGHT));
@@ -144,6 +149,8 @@ fn a_report_that_a_server_never_takes_holds_up_no_other() {
     let left_out = until(|| Some(reporting(&shop)["LeftOut"].clone()).filter(|left_out| left_out["Count"] == 1));
     until(|| reporting(&shop)["Away"].is_null().then_some(()));
     let (number, all) = (left_out["Number"].as_u64().unwrap(), got.lock().unwrap().clone());
+    let last = format!("'web1-{number}.report' is not taken: the server answered 422");
+    assert_eq!(left_out["Reason"], *last, "the last answer");
     let refused = &all[&format!("web1-{number}.report")];
     assert!(refused.len() >= 3 && refused.iter().all(|(_, taken)| !taken), "{}", refused.len());
     assert!(
@@ -156,6 +163,37 @@ fn a_report_that_a_server_never_takes_holds_up_no_other() {
     shop.machine.kill();
     shop.machine.start();
     until(|| (reporting(&shop)["LeftOut"]["Number"] == number).then_some(()));
+    shop.machine.stop();
+}
+
+/// One more than wait aside: what is behind it shows that the server takes others. The log names each that the server does not get.
+#[test]
+fn more_reports_that_a_server_never_takes_than_wait_aside_hold_up_no_other() {
+    let (mut shop, got) = (Shop::new(), Got::default());
+    let server = serve(&got, &Arc::new(AtomicU32::new(10)));
+    shop.publish("one", FOR_WEB);
+    enrol(&shop, &shop.machine, "web1");
+    shop.follow(&shop.folder());
+    shop.until_kept("one");
+    for _ in 0..12 {
+        drift(&shop);
+    }
+    shop.machine.set(&format!("ReportUrl={}", server.url("reports")), "SplaySecs=0");
+    until(|| {
+        shop.machine.signal(Signal::USR1);
+        Some(reporting(&shop)).filter(|it| it["LeftOut"]["Count"] == 9 && it["Away"].is_null())
+    });
+    let (all, log) = (got.lock().unwrap().clone(), shop.log());
+    let is_taken = |(_, all): &(&String, &Vec<(String, bool)>)| all.iter().any(|(_, taken)| *taken);
+    let (taken, never): (Vec<_>, Vec<_>) = all.iter().partition(is_taken);
+    assert!(never.len() == 9 && taken.len() >= 3, "{} taken", taken.len());
+    for (name, posts) in never {
+        assert!(posts.len() >= 3, "{name} was posted {} times", posts.len());
+        let lost = log.lines().filter(|line| line.contains("reportLost") && line.contains(&format!("'{name}'")));
+        let lost: Vec<Value> = lost.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let number = name["web1-".len()..].strip_suffix(".report").and_then(|number| number.parse::<u64>().ok());
+        assert!(lost.len() == 1 && lost[0]["number"].as_u64() == number, "{name}: {lost:?}");
+    }
     shop.machine.stop();
 }
 

@@ -90,7 +90,7 @@ impl Shop {
         assert_eq!(self.machine.status_and_code().1, Some(4), "{source}");
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.machine.path("state/log.jsonl")).unwrap()
     }
 }
