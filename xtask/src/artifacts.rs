@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::extension::vsix;
 use crate::notices::bill_of_materials;
-use crate::package::{PROGRAMS, Package, Printed, deb, failed, folder, output, release_build, rpm, tar, write};
+use crate::package::{PROGRAMS, Package, Printed, STEAD, deb, failed, folder, output, release_build, rpm, tar, write};
 use crate::program::Program;
 use crate::repository::{Repository, root};
 
@@ -19,7 +19,7 @@ const USAGE: &str = "usage: cargo xtask package FORMAT [--program NAME] [--binar
   vsix    the extension for VS Code; needs npm, and fetches packages of it
   folder  the files of an installation below FOLDER
 
-  --program NAME stead, or the controller stead-fleet, in a package of its own [default: stead]
+  --program NAME stead, or the controller stead-fleet, in a package of its own: deb, rpm, tar or folder [default: stead]
   --binary FILE  the program, for 'all' several [default: what cargo build --release builds]
   --out FOLDER   where the result is placed [default: target/package]";
 
@@ -29,7 +29,7 @@ const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-
 /// Makes a package, or all of them. A line each: where it is, or why it is not there.
 pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, String> {
     let (mut format, mut binaries, mut out) = (None, Vec::new(), root().join("target/package"));
-    let mut name = PROGRAMS[0];
+    let mut name = STEAD;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -43,9 +43,13 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, S
             _ => return Err(USAGE.to_owned()),
         }
     }
+    let format = format.ok_or(USAGE)?;
+    if name != STEAD && matches!(format, "all" | "vsix") {
+        return Err(format!("'{format}' is made of '{STEAD}' alone: remove '--program {name}'"));
+    }
     fs::create_dir_all(&out).map_err(failed(&out))?;
     let out = fs::canonicalize(&out).map_err(failed(&out))?;
-    let make = match format.ok_or(USAGE)? {
+    let make = match format {
         "all" => return all(repository, binaries, &out),
         "vsix" => return Ok(format!("{}\n", vsix(&out)?.display())),
         "deb" => deb,
@@ -55,7 +59,7 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, S
         _ => return Err(USAGE.to_owned()),
     };
     let program = binaries.pop().map_or_else(|| Program::read(release_build(name)?), Ok)?;
-    let printed = if name == PROGRAMS[0] { Printed::by(&program.path)? } else { Printed::default() };
+    let printed = if name == STEAD { Printed::by(&program.path)? } else { Printed::default() };
     let path = make(&Package::of(name, repository, program, printed)?, &out)?;
     Ok(format!("{}\n", path.display()))
 }
@@ -104,7 +108,7 @@ fn packed(
         }
     }
     let bill = out.join(format!("stead-{}.cdx.json", env!("CARGO_PKG_VERSION")));
-    write(&bill, &format!("{:#}\n", bill_of_materials(repository, PROGRAMS[0])?))?;
+    write(&bill, &format!("{:#}\n", bill_of_materials(repository, STEAD)?))?;
     made.push(bill);
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = output(Command::new("sha256sum").args(names).current_dir(out))?;
@@ -169,6 +173,17 @@ mod tests {
 
     fn lines_of(program: &str, words: &[&str], file: &Path) -> String {
         output(Command::new(program).args(words).arg(file)).unwrap()
+    }
+
+    #[test]
+    fn what_is_made_of_one_program_alone_is_not_made_of_another() {
+        let (out, repository) = (tempfile::tempdir().unwrap(), Repository::read().unwrap());
+        let folder = out.path().join("made");
+        for format in ["all", "vsix"] {
+            let words = [format, "--program", "stead-fleet", "--out", folder.to_str().unwrap()].map(str::to_owned);
+            let refusal = run(&repository, &words).unwrap_err();
+            assert!(refusal.contains("remove '--program stead-fleet'") && !folder.exists(), "{refusal}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::repository::{Repository, root};
 /// The programs that are packed: what each machine has, and the controller.
 pub(crate) const PROGRAMS: [&str; 2] = [STEAD, "stead-fleet"];
 
-const STEAD: &str = "stead";
+pub(crate) const STEAD: &str = "stead";
 
 /// Where a format has what others have elsewhere.
 struct Layout {

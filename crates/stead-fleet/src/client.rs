@@ -38,8 +38,8 @@ pub enum ClientError {
     /// The controller was not reached, or not understood.
     #[error("no answer from the controller: {0}")]
     Unreached(String),
-    /// The controller refuses.
-    #[error("refused: {said}")]
+    /// The controller refuses, or cannot do it now.
+    #[error("{}{said}", if *status < 500 { "refused: " } else { "" })]
     Refused {
         /// The status of HTTP.
         status: u16,

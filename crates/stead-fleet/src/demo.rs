@@ -310,7 +310,7 @@ impl Demo<'_> {
 
     fn say(&mut self, text: &str) -> Outcome<()> {
         if self.end.is_cancelled() {
-            return Err("it was ended".into());
+            return Err("interrupted; the controller and the agents were stopped".into());
         }
         Ok(writeln!(self.out, "{text}")?)
     }
@@ -323,7 +323,7 @@ impl Demo<'_> {
                 return Ok(found);
             }
             if self.end.is_cancelled() {
-                return Err("it was ended".into());
+                return Err("interrupted; the controller and the agents were stopped".into());
             }
             if began.elapsed() > PATIENCE {
                 return Err(format!("{what} takes longer than {} s", PATIENCE.as_secs()).into());

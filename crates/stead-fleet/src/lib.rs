@@ -18,8 +18,13 @@ use stead_core::value::Sensitive;
 /// # Panics
 /// When the system has no random numbers.
 pub fn new_token() -> Sensitive<String> {
-    let mut bytes = [0; 32];
+    Sensitive::new(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random::<32>()))
+}
+
+/// Random bytes.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
     let drawn = SystemRandom::new().fill(&mut bytes);
     assert!(drawn.is_ok(), "the system has no random numbers");
-    Sensitive::new(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+    bytes
 }

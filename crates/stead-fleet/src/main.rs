@@ -31,7 +31,7 @@ const THREADS: usize = 2;
 /// The file of the store, and the one that is locked while a controller has it.
 const STORE: &str = "fleet.db";
 const LOCK: &str = "fleet.lock";
-/// The file that says how often a controller began on the store of the folder.
+/// The file that says how often a controller began and ended on the store of the folder.
 const BEGUN: &str = "fleet.begun";
 /// The exit code for a command line that cannot be used, as that of 'stead'.
 const UNUSABLE: u8 = 3;
@@ -202,9 +202,7 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
         return Err(format!("another controller has '{place}': several share a PostgreSQL, with '--store'").into());
     }
     if is_alone {
-        let known = folder.read(BEGUN)?.and_then(|known| String::from_utf8(known).ok()?.trim().parse().ok());
-        let begun = place.open()?.begins(known.unwrap_or_default())?;
-        folder.replace(BEGUN, begun.to_string().as_bytes())?;
+        count(&folder, &place)?;
     }
     stead_system::process::allow_most_descriptors()?;
     let files = match (run.certificate, run.key) {
@@ -237,8 +235,16 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
             }
         };
         bound.serve(controller, stop, end).await;
-        Ok(())
-    })
+        Ok::<_, Box<dyn Error>>(())
+    })?;
+    if is_alone { count(&folder, &place) } else { Ok(()) }
+}
+
+/// Counts that a controller begins or ends: a file of the store from before that is another history when it comes back.
+fn count(folder: &Folder, place: &StorePlace) -> Result<(), Box<dyn Error>> {
+    let known = folder.read(BEGUN)?.and_then(|known| String::from_utf8(known).ok()?.trim().parse().ok());
+    let count = place.open()?.begins_or_ends(known.unwrap_or_default())?;
+    Ok(folder.replace(BEGUN, count.to_string().as_bytes())?)
 }
 
 /// Until each controller has read a new secret for sessions, in milliseconds.

@@ -10,15 +10,15 @@ mod keys;
 #[path = "support/site.rs"]
 mod site;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
-use site::{Operators, Simulated, Site, bundle, operator, try_ask};
+use site::{Operators, Program, Simulated, Site, bundle, operator, try_ask};
 use stead_core::bundle::{Bundle, Reach};
 use stead_fleet::store::{FleetStore, MachineId, StorePlace};
 use stead_protocol::{HoldRequest, StandingRequest, TokenRequest};
@@ -227,13 +227,29 @@ fn a_request_holds_once_and_for_nothing_else() {
     // The session of one machine is nothing for another.
     other.session = web.session.take();
     assert_eq!(other.report(&site, 1..2).status, 401);
-    assert_eq!(site.ask("POST", "/v1/enrol", &[], &vec![b' '; (16 << 10) + 1]).status, 413, "anybody may send it");
     let large = vec![b' '; (1 << 20) + 1];
     other.session = None;
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &large).status, 413);
     let many = other.reports(0..257, &json!({}));
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &many).status, 400);
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", b"{").status, 400);
+}
+
+/// What was not read of a request must not be taken for the next one.
+#[test]
+fn a_refusal_before_a_body_was_read_ends_the_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::start(folder.path(), &file(&folder));
+    let long = vec![b' '; (16 << 10) + 1];
+    for (path, status) in [("/v1/enrol", 413), ("/v1/nothing", 404), ("/v1/tokens", 401)] {
+        let refused = site.ask("POST", path, &[], &long);
+        assert_eq!(
+            (refused.status, refused.header("connection")),
+            (status, Some("close")),
+            "{path}: anybody may send it"
+        );
+    }
+    assert_eq!(site.ask("GET", "/v1/nothing", &[], b"").header("connection"), None, "nothing is unread");
 }
 
 #[test]
@@ -294,35 +310,6 @@ fn connections_without_a_word_keep_nobody_waiting() {
     let mut first = silent.into_iter().next().unwrap();
     first.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "it is ended by the controller");
-}
-
-/// The program on a folder.
-struct Program {
-    child: Child,
-    url: String,
-}
-
-impl Program {
-    fn start(folder: &std::path::Path) -> Self {
-        // With few descriptors, as systemd starts a service.
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", r#"ulimit -S -n 64; exec "$0" "$@""#, env!("CARGO_BIN_EXE_stead-fleet")]);
-        command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.split("listening on 127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next());
-        let url = format!("https://localhost:{}", port.unwrap_or_else(|| panic!("{line}")));
-        Self { child, url }
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // One that was killed before is not there any more.
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-    }
 }
 
 /// Runs the program until it ends, and returns whether it succeeded and what it printed.

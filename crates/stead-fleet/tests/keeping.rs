@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use site::{Operators, Simulated, Site, bundle, operator};
+use site::{Operators, Program, Simulated, Site, bundle, operator};
 use stead_fleet::server::TlsFiles;
 use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::tls;
@@ -307,6 +307,40 @@ fn keys_are_replaced_and_no_machine_that_polls_is_refused() {
 fn run(words: &[&str], folders: &[&Path]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// The history of the store of a controller, which ends as an operator has it end.
+fn history(state: &Path, meanwhile: impl FnOnce()) -> String {
+    let mut program = Program::start(state);
+    let agent = site::agent(&std::fs::read(state.join("tls.pem")).unwrap());
+    let answer = site::ask(&agent, &format!("{}/v1/status", program.url), "GET", &[], b"");
+    meanwhile();
+    assert!(Command::new("kill").arg(program.child.id().to_string()).status().unwrap().success());
+    assert!(program.child.wait().unwrap().success());
+    answer.header("stead-epoch").unwrap().to_owned()
+}
+
+#[test]
+fn a_copy_of_the_file_in_its_place_is_another_history_however_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, copy) = (folder.path().join("state"), folder.path().join("copy"));
+    let files = ["fleet.db", "fleet.db-wal"];
+    // Into the same files: what the system says of them stays.
+    let copies = |from: &Path, to: &Path| {
+        std::fs::create_dir_all(to).unwrap();
+        for file in files.iter().filter(|file| from.join(file).exists()) {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    };
+    let first = history(&state, || {});
+    let second = history(&state, || copies(&state, &copy));
+    assert_eq!(first, second, "a restart is not one");
+    copies(&copy, &state);
+    let third = history(&state, || {});
+    assert_ne!(second, third, "a copy from before the orderly end");
+    assert_eq!(history(&state, || {}), third);
+    copies(&copy, &state);
+    assert!(![second, third].contains(&history(&state, || {})), "and from before the last start");
 }
 
 #[test]

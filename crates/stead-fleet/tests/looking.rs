@@ -13,10 +13,15 @@ mod site;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use site::{Operators, Simulated, Site, bundle, operator};
-use stead_fleet::store::StorePlace;
+use stead_fleet::server::{Controller, Look, Planner, Stop, StoreAccess, StoreRead};
+use stead_fleet::store::{Done, FleetStore, Heartbeat, Standing, StorePlace, StoreWrite, Unit};
 use stead_protocol::{SentReport, StandingRequest, TokenRequest};
 use stead_release::{Digest, MachineReport};
 use stead_testkit::until;
@@ -355,6 +360,128 @@ fn figures_are_those_of_the_lists() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         assert!(line.starts_with("stead_fleet_") && line.rsplit(' ').next().unwrap().parse::<u64>().is_ok(), "{line}");
     }
+}
+
+/// The store of a controller that looks when the test says so.
+struct Inline(Mutex<FleetStore>);
+
+impl StoreAccess for Inline {
+    fn write(&self, unit: Unit, done: Done) {
+        let (mut outcomes, _) = self.0.lock().unwrap().commit(&[unit]).unwrap();
+        done(Ok(outcomes.remove(0)));
+    }
+
+    fn read(&self, read: StoreRead) {
+        read(&mut self.0.lock().unwrap());
+    }
+
+    fn hears_others(&self) -> bool {
+        true
+    }
+}
+
+/// A controller without threads, whose clock goes on by a second each time that somebody looks at it.
+struct Quiet {
+    controller: Arc<Controller>,
+    planner: Planner,
+    _stop: Stop,
+}
+
+impl Quiet {
+    fn over(place: &StorePlace) -> Self {
+        let time = Arc::new(AtomicU64::new(1_750_000_000_000));
+        let clock = move || time.fetch_add(1000, Ordering::SeqCst);
+        let open = || place.open().unwrap().with_clock(clock.clone());
+        let (store, access) = (open(), Inline(Mutex::new(open())));
+        let (controller, stop, planner) =
+            Controller::over(store, Box::new(access), Box::new(clock.clone()), 2).unwrap();
+        Self { controller, planner, _stop: stop }
+    }
+
+    fn look(&mut self) {
+        self.planner.look(&self.controller, Look::AtAll).unwrap();
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, String)], body: &[u8]) -> Value {
+        let mut request = hyper::Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let answered = runtime.block_on(async {
+            let answer = Arc::clone(&self.controller).answer(request).await;
+            assert_eq!(answer.status(), 200, "{path}");
+            answer.into_body().collect().await.unwrap().to_bytes()
+        });
+        serde_json::from_slice(&answered).unwrap()
+    }
+
+    fn operator(&self, token: &str, path: &str) -> Value {
+        self.ask("GET", path, &[("authorization", format!("Bearer {token}"))], b"")
+    }
+}
+
+#[test]
+fn what_another_controller_decided_on_two_machines_counts_before_this_one_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "operator");
+    let machines = joined(&Site::start(folder.path(), &place), &ann, &["m1", "m2"]);
+    let mut quiet = Quiet::over(&place);
+    let state = |quiet: &Quiet, name: &str| quiet.operator(&ann, &format!("/v1/machines/{name}"))["state"].clone();
+    for report in [json!({}), json!({ "another": 1 })] {
+        let body = machines[0].reports(7..8, &report);
+        quiet.ask("POST", "/v1/reports", &machines[0].headers("POST", "/v1/reports", "", &body), &body);
+    }
+    assert_eq!(state(&quiet, "m1"), "cloned");
+    let mut store = place.open().unwrap();
+    let ids: Vec<_> = store.changes(0).unwrap().machines.iter().map(|machine| machine.id).collect();
+    store.commit(&[vec![StoreWrite::Standing(ids[0], Standing::Admitted)]]).unwrap();
+    quiet.look();
+    assert_ne!(state(&quiet, "m1"), "cloned");
+    // What others hear shows two machines as well, and is kept.
+    for (number, said) in [(900, json!({ "life": 1, "beside": 2 })), (901, json!({ "life": 2, "beside": 1 }))] {
+        let at = store.now().unwrap();
+        let heard = ids.iter().map(|id| Heartbeat { machine: *id, number, at, said: said.to_string() }).collect();
+        store.commit(&[vec![StoreWrite::Heard(heard)]]).unwrap();
+        quiet.look();
+    }
+    assert_eq!(store.forks().unwrap(), [(ids[0], 901), (ids[1], 901)]);
+    assert_eq!([state(&quiet, "m1"), state(&quiet, "m2")], ["cloned", "cloned"]);
+}
+
+#[test]
+fn another_history_has_its_own_channels() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut operators = Operators::new();
+    let releases = ["all", "web"].map(|channel| operators.release(channel, "all", &bundle("b")));
+    let roster = operators.roster_at_the_newest(&[]);
+    for (folder, has_all) in [(&folder, true), (&other, false)] {
+        let ann = operator(&file(folder), "ann", "approver");
+        let site = Site::start(folder.path(), &file(folder));
+        Operators::store(&site, &ann, &bundle("b"));
+        Operators::publish(&site, &ann, "root", &operators.root.to_text());
+        for (kind, text) in [("release", &releases[0]), ("release", &releases[1]), ("roster", &roster)] {
+            if has_all || *text == releases[0] {
+                assert_eq!(Operators::publish(&site, &ann, kind, text).status, 200, "{kind}");
+            }
+        }
+    }
+    let place = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("fleet.db"), &place).unwrap();
+    let mut quiet = Quiet::over(&StorePlace::File(place.clone()));
+    let channels = |quiet: &Quiet| {
+        let shown = quiet.operator("token of ann", "/v1/status")["channels"].clone();
+        let one = |shown: &Value| (shown["channel"].as_str().unwrap().to_owned(), shown["inRoster"].as_bool());
+        shown.as_array().unwrap().iter().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(channels(&quiet), [("all".to_owned(), Some(true)), ("web".to_owned(), Some(true))]);
+    std::fs::remove_file(&place).unwrap();
+    std::os::unix::fs::symlink(other.path().join("fleet.db"), &place).unwrap();
+    quiet.planner.reopen().unwrap();
+    quiet.look();
+    assert_eq!(channels(&quiet), [("all".to_owned(), Some(false))]);
 }
 
 /// The output of a command.

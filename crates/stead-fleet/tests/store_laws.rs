@@ -329,9 +329,9 @@ fn a_copy_begins_another_epoch() {
     let epochs = [first, copy, restored(), restored(), epoch(at("new.db"))];
     assert_eq!(epochs.iter().collect::<BTreeSet<_>>().len(), epochs.len(), "{epochs:?}");
     let mut store = at("new.db").open().unwrap();
-    assert_eq!([0, 1, 2].map(|known| store.begins(known).unwrap()), [1, 2, 3]);
+    assert_eq!([0, 1, 2].map(|known| store.begins_or_ends(known).unwrap()), [1, 2, 3]);
     assert_eq!(epoch(at("new.db")), epochs[4]);
-    assert_eq!(store.begins(5).unwrap(), 6);
+    assert_eq!(store.begins_or_ends(5).unwrap(), 6);
     assert_ne!(epoch(at("new.db")), epochs[4], "two beginnings are not in it");
 }
 
@@ -383,10 +383,12 @@ fn a_standby_that_is_promoted_begins_another_epoch_and_has_each_act() {
                 .map_err(|why| why.to_string())
         };
         signal(Signal::STOP);
-        assert!(acted(&mut store, &first).unwrap_err().contains("a standby does not have it yet"));
-        // Machines send again what a standby lacks: nobody waits for it.
-        let reports = StoreWrite::Reports { machine, reports: vec![(1, Bytes::from_static(b"{}"))] };
-        assert_eq!(store.commit(&[vec![reports]]).unwrap().0, [Ok(vec![Written::Reports { new: 1, forked: vec![] }])]);
+        // Machines send again what a standby lacks: nobody waits for it, beside an act either.
+        let report = |number| vec![StoreWrite::Reports { machine, reports: vec![(number, Bytes::from_static(b"{}"))] }];
+        let new = Ok(vec![Written::Reports { new: 1, forked: vec![] }]);
+        let both = store.commit(&[report(1), vec![StoreWrite::Act(first.clone())]]).unwrap();
+        assert_eq!(both.0, [new.clone(), Err(WriteRefusal::Behind)]);
+        assert_eq!(store.commit(&[report(2)]).unwrap().0, [new], "the connection goes on");
         signal(Signal::CONT);
         assert_eq!(acted(&mut store, &first), Ok(vec![Ok(vec![Written::Act(1)])]), "it was there");
         assert_eq!(acted(&mut store, &second), Ok(vec![Ok(vec![Written::Act(2)])]));

@@ -1,7 +1,9 @@
 //! Questions to an agent, each with the form of its answer.
 
+mod comparison;
 mod replies;
 
+pub use comparison::*;
 pub use replies::*;
 
 use serde::de::{DeserializeOwned, Error as _};

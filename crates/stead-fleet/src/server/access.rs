@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::readers::Readers;
 use super::{Controller, PATIENCE};
-use crate::store::{Done, FleetStore, FleetStoreError, StoreWrite, Unit, UnitOutcome, Writer};
+use crate::store::{Done, FleetStore, FleetStoreError, Unit, UnitOutcome, Writer};
 
 /// Something that is read.
 pub type StoreRead = Box<dyn FnOnce(&mut FleetStore) + Send>;
@@ -55,10 +55,10 @@ impl Controller {
         timeout(PATIENCE, answer).await.map_err(late)?.map_err(ended)?
     }
 
-    /// Writes, and waits for it on a thread that answers no requests.
-    pub(super) fn written(&self, write: StoreWrite) -> Option<UnitOutcome> {
+    /// Writes a unit, and waits for it on a thread that answers no requests.
+    pub(super) fn written(&self, unit: Unit) -> Option<UnitOutcome> {
         let (sender, outcome) = channel();
-        self.access.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
+        self.access.write(unit, Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
         outcome.recv().ok()?.ok()
     }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use stead_protocol::EventShown;
 
 use super::Controller;
-use super::machines::Machine;
 use super::outcomes::Outcome;
-use crate::store::{FleetStore, FleetStoreError, LastHeard, MachineId, StoreWrite, StoredAct};
+use crate::store::{FleetStore, FleetStoreError, LastHeard, MachineId, StoreWrite, StoredAct, Unit};
 
 /// How many reports are read at once: those of more machines are read the next time.
 const MOST_READ: usize = 2000;
@@ -24,8 +23,6 @@ pub(super) struct Listener {
     until: u64,
     /// The number of the last act.
     act: Option<u64>,
-    /// The machines that share a key with another one, and the number of what showed it.
-    forks: BTreeMap<MachineId, u64>,
 }
 
 impl Listener {
@@ -39,14 +36,11 @@ impl Listener {
             let heard: BTreeMap<MachineId, LastHeard> = store.heard_since(since)?;
             controller.for_each_machine(|machine| {
                 reported.get(&machine.id()).into_iter().for_each(|number| machine.has_reported(*number));
-                heard.get(&machine.id()).into_iter().for_each(|last| heard_elsewhere(controller, machine, last));
             });
+            heard_elsewhere(controller, &heard);
         }
         let forks: BTreeMap<MachineId, u64> = store.forks()?.into_iter().collect();
-        if forks != self.forks || !forks.is_empty() {
-            controller.for_each_machine(|machine| machine.fork(forks.get(&machine.id()).copied().unwrap_or_default()));
-            self.forks = forks;
-        }
+        controller.for_each_machine(|machine| machine.fork(forks.get(&machine.id()).copied().unwrap_or_default()));
         let unread = controller.each_machine(|machine| Some((Arc::clone(machine), machine.unread()?)));
         for (machine, number) in unread.into_iter().take(MOST_READ) {
             let found = store.reports(machine.id(), number.saturating_add(1), 1)?.pop();
@@ -88,10 +82,21 @@ impl Listener {
     }
 }
 
-/// Takes in that another controller heard a machine, and keeps that there are two if that shows them.
-fn heard_elsewhere(controller: &Controller, machine: &Machine, last: &LastHeard) {
-    if let Some(number) = machine.was_heard(last) {
-        controller.written(StoreWrite::Fork { machine: machine.id(), number });
+/// Takes in what other controllers heard of machines, and keeps which of them that shows to be two.
+fn heard_elsewhere(controller: &Controller, heard: &BTreeMap<MachineId, LastHeard>) {
+    let two = controller.each_machine(|machine| {
+        let number = machine.was_heard(heard.get(&machine.id())?)?;
+        Some((machine.row().name.clone(), StoreWrite::Fork { machine: machine.id(), number }))
+    });
+    let (names, unit): (Vec<_>, Unit) = two.into_iter().unzip();
+    if unit.is_empty() {
+        return;
+    }
+    for name in names {
+        tracing::warn!(machine = name.as_str(), "two machines have its key");
+    }
+    if !matches!(controller.written(unit), Some(Ok(_))) {
+        tracing::warn!("the store does not keep yet that machines are two: it is seen again when they are heard");
     }
 }
 

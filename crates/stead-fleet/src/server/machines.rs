@@ -41,17 +41,19 @@ struct Heard {
     said: String,
     understood: Said,
     lives: Lives,
-    /// Whether there is more than what was written.
+    /// True if there is more than what was written.
     is_unsaid: bool,
 }
 
-/// What a request of a machine shows.
+/// The news in a request of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hearing {
-    /// Whether its number is one that was not taken before.
+    /// True if its number is one that was not taken before.
     pub(super) is_new: bool,
-    /// Whether it shows two machines with the key, of which nothing was known.
+    /// True if it shows two machines with the key, of which nothing was known.
     pub(super) are_two: bool,
+    /// The life that it comes from.
+    pub(super) life: Life,
 }
 
 /// The numbers of requests that were taken, so that none is played back. The last 64 may come in any order.
@@ -120,7 +122,7 @@ impl Machine {
             // Whoever waits in another life learns of this one.
             self.changed.notify_waiters();
         }
-        Hearing { is_new, are_two }
+        Hearing { is_new, are_two, life }
     }
 
     /// Takes in that another controller heard it, if that was later. Returns the number of the request if it shows two machines.

@@ -154,6 +154,8 @@ impl Planner {
         self.members.clear();
         (self.roster, self.lease, self.listener) = (BTreeMap::new(), None, Listener::default());
         *controller.root.write().unwrap_or_else(PoisonError::into_inner) = None;
+        controller.channels.write().unwrap_or_else(PoisonError::into_inner).clear();
+        controller.newest.write().unwrap_or_else(PoisonError::into_inner).clear();
         controller.signers.store(0, Ordering::Relaxed);
         controller.roster.store(0, Ordering::Relaxed);
         let there: BTreeMap<_, _> = changes.machines.iter().map(|row| (&row.name, row.id)).collect();
@@ -264,7 +266,7 @@ impl Planner {
         let Some(lease) = self.lease(controller) else { return };
         let pointers = Pointers { lease, channel: channel.clone(), number, machines };
         // Refused, it is decided anew by what is then.
-        if !matches!(controller.written(StoreWrite::Point(pointers)), Some(Ok(_))) {
+        if !matches!(controller.written(vec![StoreWrite::Point(pointers)]), Some(Ok(_))) {
             self.lease = None;
         }
     }
@@ -290,7 +292,7 @@ impl Planner {
             return Some(lease.clone());
         }
         let lease = StoreWrite::Lease { name: LEASE, owner: self.owner.clone(), length: LEASE_LENGTH };
-        let granted = match controller.written(lease)?.ok()?.pop()? {
+        let granted = match controller.written(vec![lease])?.ok()?.pop()? {
             Written::Lease(granted) => granted.ok(),
             _ => None,
         };

@@ -74,6 +74,9 @@ impl From<WriterError> for Box<Reply> {
 
 impl From<WriteRefusal> for Box<Reply> {
     fn from(refusal: WriteRefusal) -> Self {
+        if refusal == WriteRefusal::Behind {
+            return Self::new(later(refusal));
+        }
         let status = match &refusal {
             WriteRefusal::Token => StatusCode::FORBIDDEN,
             WriteRefusal::Full(_) => StatusCode::TOO_MANY_REQUESTS,

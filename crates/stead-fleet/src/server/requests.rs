@@ -21,7 +21,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::machines::{Hearing, Machine};
 use super::reply::{Reply, bad, bytes_of, json, later, said, with};
-use super::said::Said;
 use super::{Controller, PATIENCE};
 use crate::store::{Chain, Enrolment, FleetStore, Standing, StoreWrite, Unit, Written, labels_text};
 use stead_protocol::{
@@ -189,7 +188,7 @@ where
 impl Controller {
     /// The answer to a machine.
     async fn answered(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
-        let is_by_key = self.proved(machine, &asked).await?;
+        let (is_by_key, life) = self.proved(machine, &asked).await?;
         let standing = machine.row().standing;
         match standing {
             Standing::Admitted => {}
@@ -197,7 +196,7 @@ impl Controller {
             Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
         }
         let reply = match route.action {
-            Action::Desired => self.desired(machine, asked).await?,
+            Action::Desired => self.desired(machine, asked, life).await?,
             _ => Box::pin(self.of_machine(route, machine, asked)).await?,
         };
         let reply = with_life(held(reply, machine, self.now()), machine);
@@ -229,8 +228,8 @@ impl Controller {
         }
     }
 
-    /// Checks that a machine made this request, once. Returns whether its key says so, and not only its session.
-    async fn proved(&self, machine: &Machine, asked: &Asked) -> Result<bool, Box<Reply>> {
+    /// Checks that a machine made this request, once. Returns whether its key says so, and not only its session, and its life.
+    async fn proved(&self, machine: &Machine, asked: &Asked) -> Result<(bool, u64), Box<Reply>> {
         let unproved = |why| refused(StatusCode::UNAUTHORIZED, why);
         let key = machine.row().key.clone();
         let request = stated(asked).ok_or_else(|| unproved("the request is not signed"))?;
@@ -242,13 +241,13 @@ impl Controller {
         if !is_by_it {
             return Err(unproved("the signature is not one of this request, or the session is over"));
         }
-        let Hearing { is_new, are_two } =
+        let Hearing { is_new, are_two, life } =
             machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), self.now());
         if are_two {
             Box::pin(self.found_two(machine, request.number)).await?;
         }
         if is_new {
-            Ok(is_by_key)
+            Ok((is_by_key, life.life))
         } else {
             Err(refused(StatusCode::CONFLICT, "the number of the request was used before"))
         }
@@ -323,11 +322,10 @@ impl Controller {
     }
 
     /// Answers when there is something newer than what the machine has, or when its time is over.
-    async fn desired(&self, machine: &Machine, asked: Asked) -> Answered {
+    async fn desired(&self, machine: &Machine, asked: Asked, life: u64) -> Answered {
         let after: u64 = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
         let until = Instant::now() + asked.wait();
         let has = asked.header(IF_NONE_MATCH.as_str()).map(str::to_owned);
-        let own = asked.header(stead_protocol::HEARTBEAT).map_or(0, |said| Said::read(said).life.life);
         // Kept headers keep the buffer that they were read into, for as long as the machine waits.
         drop(asked);
         let mut stop = self.stop.clone();
@@ -346,7 +344,7 @@ impl Controller {
                 }
             }
             // Two machines learn of each other, until it is known that there are two.
-            let is_second = own != 0 && machine.life() != own && !machine.is_forked();
+            let is_second = life != 0 && machine.life() != life && !machine.is_forked();
             let is_over = is_second
                 || tokio::select! {
                     biased;

@@ -32,12 +32,23 @@ pub(super) struct Transaction<'e> {
     revision: Option<i64>,
 }
 
-/// Writes units, each whole or not at all, and returns whether other controllers must hear of it. When it returns, they are durable.
+/// Writes units, each whole or not at all, and returns whether other controllers must hear of it. When it returns, they are durable; acts
+/// that a standby does not have yet are said.
 pub(super) fn commit(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
     let scope = units.iter().flatten().map(scope).max().unwrap_or(Scope::Appends);
     store.engine().begin(scope)?;
     match written(store, units) {
-        Ok((outcomes, hints)) => store.engine().commit().map(|()| (outcomes, hints)),
+        Ok((mut outcomes, hints)) => {
+            match store.engine().commit() {
+                Err(FleetStoreError::Behind) => {
+                    let acts =
+                        units.iter().zip(&mut outcomes).filter(|(unit, outcome)| is_act(unit) && outcome.is_ok());
+                    acts.for_each(|(_, outcome)| *outcome = Err(WriteRefusal::Behind));
+                }
+                committed => committed?,
+            }
+            Ok((outcomes, hints))
+        }
         Err(error) => {
             // What failed is said: that the transaction cannot even be given up follows from it.
             let _ = store.engine().roll_back();
@@ -76,6 +87,10 @@ fn written(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, 
         store.engine().hint()?;
     }
     Ok((outcomes, hints))
+}
+
+fn is_act(unit: &Unit) -> bool {
+    unit.iter().any(|write| matches!(write, StoreWrite::Act(_)))
 }
 
 fn is_reports(unit: &Unit) -> bool {

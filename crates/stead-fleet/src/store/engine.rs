@@ -8,6 +8,9 @@ pub enum FleetStoreError {
     /// The database is not there, refuses, or ended while it worked. What was to be written may be there or not.
     #[error("the database: {0}")]
     Database(String),
+    /// An act of an operator is stored, and a standby that follows does not have it yet.
+    #[error("the act is stored, but a standby does not have it yet; 'stead fleet audit list' shows it")]
+    Behind,
     /// It was written by a newer version.
     #[error("the database has version {found}, and this program knows {known}: use a newer one")]
     Newer {
@@ -103,7 +106,7 @@ pub(crate) trait Engine: Send {
     fn bytes_type(&self) -> &'static str;
     /// Begins a transaction. What is committed behind it is durable when [`Engine::commit`] returns.
     fn begin(&mut self, scope: Scope) -> Answer<()>;
-    /// Ends the transaction.
+    /// Ends the transaction. It is written also if the error is [`FleetStoreError::Behind`].
     fn commit(&mut self) -> Answer<()>;
     /// Ends the transaction as if it had not been.
     fn roll_back(&mut self) -> Answer<()>;

@@ -139,9 +139,9 @@ impl FleetStore {
         self.engine.commit()
     }
 
-    /// Counts that a controller begins, in a place where so many have begun. A store that knows of fewer is an older copy of what was there,
-    /// and another history. Returns how many have begun now.
-    pub fn begins(&mut self, known: u64) -> Result<u64, FleetStoreError> {
+    /// Counts that a controller begins or ends, in a place where that was counted so often. A store that was counted less often is an older
+    /// copy of what was there, and another history. Returns the count now.
+    pub fn begins_or_ends(&mut self, known: u64) -> Result<u64, FleetStoreError> {
         self.engine.begin(engine::Scope::Decides)?;
         let begun = schema::number(self.engine(), "begun")?.map_or(0, i64::unsigned_abs);
         if begun < known {

@@ -90,8 +90,7 @@ impl Postgres {
                 return Ok(());
             }
             if Instant::now() > until {
-                let why = "an act is there, and a standby does not have it yet: look before you repeat it";
-                return Err(FleetStoreError::Database(why.to_owned()));
+                return Err(FleetStoreError::Behind);
             }
             std::thread::sleep(PAUSE);
         }

@@ -1,9 +1,6 @@
 //! The tables, as steps from one version to the next. A step that was released is never changed.
 
-use stead_release::Digest;
-
 use super::engine::{Answer, Engine, FleetStoreError, Param, Scope};
-use crate::new_token;
 
 /// Each step makes the version after its place in this list. `BYTES` is the word of the database for bytes.
 const STEPS: &[&str] = &[
@@ -75,10 +72,7 @@ fn epoch(engine: &mut dyn Engine) -> Answer<()> {
         return Ok(());
     }
     let former = number(engine, "epoch")?.unwrap_or_default();
-    let drawn = Digest::of(new_token().expose().as_bytes());
-    let drawn = drawn.as_str().rsplit('-').next().and_then(|digits| u32::from_str_radix(digits.get(..8)?, 16).ok());
-    let drawn = drawn.ok_or(FleetStoreError::Row("meta"))?;
-    let epoch = i64::from(drawn >> 1).max(1);
+    let epoch = i64::from(u32::from_ne_bytes(crate::random()) >> 1).max(1);
     state(engine, "history", &history)?;
     state(engine, "epoch", &(epoch + i64::from(epoch == former)).to_string())
 }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use stead_hosts::MachineName;
 use stead_release::{Digest, Name, PublicKey};
 
+use super::engine::FleetStoreError;
+
 /// A machine, by the number that the store gave it. None is given twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MachineId(pub(super) i64);
@@ -259,7 +261,7 @@ pub enum Written {
     Act(u64),
 }
 
-/// The reason why a unit was not written.
+/// The reason why a unit was not written, or is not answered as written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteRefusal {
     /// The token is not known, was used up or is too old.
@@ -303,6 +305,9 @@ pub enum WriteRefusal {
     /// Another one has the lease.
     #[error("another controller has the lease '{0}'")]
     Lease(&'static str),
+    /// It was written, and a standby does not have its act yet.
+    #[error("{}", FleetStoreError::Behind)]
+    Behind,
     /// There were other acts since.
     #[error("there were other acts since: the last is {0}")]
     Head(Digest),

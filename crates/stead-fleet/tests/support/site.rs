@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "not every test that has this needs all of it")]
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -93,6 +95,35 @@ impl Drop for Site {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
+    }
+}
+
+/// The program on a folder.
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+}
+
+impl Program {
+    pub(crate) fn start(folder: &std::path::Path) -> Self {
+        // With few descriptors, as systemd starts a service.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", r#"ulimit -S -n 64; exec "$0" "$@""#, env!("CARGO_BIN_EXE_stead-fleet")]);
+        command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.split("listening on 127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next());
+        let url = format!("https://localhost:{}", port.unwrap_or_else(|| panic!("{line}")));
+        Self { child, url }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that was killed before is not there any more.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
     }
 }
 

@@ -6,7 +6,7 @@ $env:STEAD_POWERSHELL_WORKER = $null
 $compiled = "$from/$($of['PSVersion']).dll"
 if (-not [System.IO.File]::Exists($compiled)) {
     $addType = [System.Management.Automation.CmdletInfo]::new('Add-Type', [Microsoft.PowerShell.Commands.AddTypeCommand, Microsoft.PowerShell.Commands.Utility])
-    & $addType -Path ([System.IO.Directory]::GetFiles($from, '*.cs')) -OutputAssembly $compiled -OutputType Library
+    & $addType -LiteralPath ([System.IO.Directory]::GetFiles($from, '*.cs')) -OutputAssembly $compiled -OutputType Library
 }
 $assembly = [System.Reflection.Assembly]::Load([System.IO.File]::ReadAllBytes($compiled))
 $assembly.GetType('SteadWorker.Worker')::Run($of['PSVersion'], $of['PSEdition'], $PSHOME)

@@ -73,7 +73,6 @@ crate::codes! {
          an operator retired its key. The message is the controller's. What was staged is kept, and the machine asks again, later and\n\
          later; `stead agent join` with another token has it ask at once.";
     NOT_A_CHANNEL = "E1442", "a channel that the roster does not name",
-        "The controller has a release for this machine in a channel of which the machine knows nothing: the channels are those that\n\
-         operators signed in the roster, so that no source hides one. `stead release roster add` makes a roster that names the channels\n\
-         there are; publish it. What was staged before is kept.";
+        "The controller offers a release in a channel that is not in the signed roster, so the machine refuses it. Run\n\
+         `stead release roster add` and publish the new roster. What was staged before is kept.";
 }

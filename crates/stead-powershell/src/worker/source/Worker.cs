@@ -1,8 +1,8 @@
 // A warm worker: reads one request a line and answers with lines, until the socket is closed. One call at a time; whoever started it
 // ends it when a call takes too long. Standard output and error are not part of the protocol.
 //
-// First     class|/x/Demo.psd1|Demo|script|script|script
-//                                   what the first request asks for, whose module is loaded meanwhile, and three scripts of PowerShell
+// First     class|/x/Demo.psd1|Demo|script|script|script|script
+//                                   what the first request asks for, whose module is loaded meanwhile, and four scripts of PowerShell
 // Request   7<tab>class|/x/Demo.psd1|Demo|Set|verbose|/home/you|/home/you|texts|Name<tab>n
 //                                   a random number, what is asked for, the values. U+0001 stands where a | is here, and what is below a
 //                                   space, and \, is written as a regular expression has it. What is asked for: the kind, the module, the
