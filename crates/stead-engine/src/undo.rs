@@ -4,7 +4,7 @@ mod document;
 mod former;
 mod states;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,6 +114,26 @@ impl Undo {
         });
         kept.extend(lost);
         kept
+    }
+
+    /// What an undo of this run kept that ended early, for the one that goes on: with what it left also where it ended before it
+    /// could say so.
+    pub fn earlier_part(&self, mut entries: Vec<Read>) -> Vec<Read> {
+        let mut open = BTreeSet::new();
+        for (entry, _) in &entries {
+            match entry {
+                Entry::Kept { path, .. } => drop(open.insert(path.clone())),
+                Entry::Left { path, .. } => drop(open.remove(path)),
+                Entry::Began(_) | Entry::Set(_) => {}
+            }
+        }
+        let back = |path: PathBuf| {
+            let item = self.items.get(&path).filter(|item| item.is_back())?;
+            let left = Entry::Left { instance: document::id(item), mark: item.place.mark(), path };
+            Some((left, KeptContent::default()))
+        };
+        entries.extend(open.into_iter().filter_map(back));
+        entries
     }
 
     /// The paths that the run changed, in their order.

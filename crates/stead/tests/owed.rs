@@ -1,5 +1,5 @@
 //! An apply or an undo is killed before any system call by which it changes something: what acts on the change that it made is run by
-//! the next one, what it made is known to it, and an undo goes on.
+//! the next one, what it made is known to it, and an undo goes on, also where a program that it started was killed.
 //!
 //! `STEAD_KILLS=1000` tries that many of the system calls, in place of 24 that are spread over all.
 
@@ -32,6 +32,9 @@ resources:
 /// last change, and there are so many that few kills would be left for the rest.
 const CALLS: &str = "write,pwrite64,linkat,symlinkat,unlinkat,renameat,renameat2,rename,mkdirat,fchmod,fchown,fchownat,ftruncate,fsync,\
                      fdatasync,syncfs,clone,clone3,vfork";
+
+/// Those that a shell makes for the program that acts on a change.
+const FORKS: [&str; 3] = ["clone", "clone3", "vfork"];
 
 struct Place(TempDir);
 
@@ -88,6 +91,8 @@ impl Place {
 struct Victim<'v> {
     begin: &'v dyn Fn() -> Place,
     run: &'v [&'v str],
+    /// True if every first fork is tried: one of them is that of a program which acts on a change, and kills that alone.
+    forks: bool,
 }
 
 impl Victim<'_> {
@@ -105,7 +110,9 @@ impl Victim<'_> {
         }
         let (points, tries) = (self.points(), times("STEAD_KILLS", 24));
         let mut kills = 0;
-        for point in points.iter().step_by((points.len() / tries).max(1)) {
+        let is_fork = |(name, at): &(String, usize)| self.forks && *at == 1 && FORKS.contains(&name.as_str());
+        let step = (points.len() / tries).max(1);
+        for (_, point) in points.iter().enumerate().filter(|(at, point)| at % step == 0 || is_fork(point)) {
             let place = (self.begin)();
             if !place.trace(self.run, Some(point)) {
                 kills += 1;
@@ -119,7 +126,8 @@ impl Victim<'_> {
 
 /// Has an apply of the document killed.
 fn kill(test: &str, document: &str, killed: impl FnMut(&Place, &str)) -> Option<usize> {
-    Victim { begin: &|| Place::new(document), run: &["apply", "--width", "1", "main.yaml"] }.kill(test, killed)
+    Victim { begin: &|| Place::new(document), run: &["apply", "--width", "1", "main.yaml"], forks: false }
+        .kill(test, killed)
 }
 
 #[test]
@@ -168,7 +176,7 @@ resources:
 - {name: line, type: Stead/Line, properties: {path: at/lines, line: second}}
 - {name: gone, type: Stead/Directory, properties: {path: at/gone, _exist: false, recurse: true}}
 - {name: link, type: Stead/Symlink, properties: {path: at/link, target: made}}
-- {name: handler, type: Stead/Command, properties: {set: "cat at/conf >> log"}, directives: {onChanges: ['Stead/File:conf']}}
+- {name: handler, type: Stead/Command, properties: {set: "cat at/conf >> log; true"}, directives: {onChanges: ['Stead/File:conf']}}
 "#;
 
 /// All that is at a path, times apart.
@@ -208,20 +216,19 @@ impl Place {
         found.into_iter().map(|(path, it)| (path.strip_prefix(&start).unwrap().to_owned(), it)).collect()
     }
 
-    /// Returns whether an undo is recorded that came to its end.
-    fn is_undone(&self) -> bool {
+    /// Returns the number of failures of an undo that is recorded as finished.
+    fn undone(&self) -> Option<u64> {
         let mut history = self.command(env!("CARGO_BIN_EXE_stead"), &["history", "--output", "json"]);
         let runs: Json = serde_json::from_slice(&history.stdout(Stdio::piped()).output().unwrap().stdout).unwrap();
-        let is_undone = |run: &Json| {
-            let is_undo = run["document"].as_str().is_some_and(|document| document.starts_with("undo of "));
-            is_undo && run["state"] == "finished"
-        };
-        runs["runs"].as_array().unwrap().iter().any(is_undone)
+        let is_undo = |run: &&Json| run["document"].as_str().is_some_and(|document| document.starts_with("undo of "));
+        let finished = |run: &Json| (run["state"] == "finished").then(|| run["totals"]["failed"].as_u64().unwrap());
+        runs["runs"].as_array().unwrap().iter().filter(is_undo).find_map(finished)
     }
 }
 
-/// An undo that was killed goes on with the same command: everything is as it was before the run, and what acts on that has acted. One
-/// that is recorded as finished has done all of that.
+/// An undo that was killed, or of which a program was, goes on with the same command: everything is as it was before the run, and what
+/// acts on that has acted. One that is recorded as finished without a failure has done all of that. What was undone in parts is taken
+/// back as one.
 #[test]
 fn an_undo_that_is_killed_at_any_point_goes_on() {
     let before = Place::recorded().at();
@@ -232,21 +239,29 @@ fn an_undo_that_is_killed_at_any_point_goes_on() {
     };
     let after = begin().at();
     let undo = ["undo", "--yes", "--keep-runs", "1"];
-    let victim = Victim { begin: &begin, run: &undo };
-    let (mut between, mut ended) = (0, 0);
+    let victim = Victim { begin: &begin, run: &undo, forks: true };
+    let (mut between, mut ended, mut failed) = (0, 0, 0);
     let kills = victim.kill("an_undo_that_is_killed_at_any_point_goes_on", |place, at| {
         let then = place.at();
         between += usize::from(then != before && then != after);
-        if place.is_undone() {
-            ended += 1;
-        } else {
-            assert_eq!(place.run(&undo), Some(0), "killed before {at}");
+        let undone = place.undone();
+        match undone {
+            Some(0) => ended += 1,
+            _ => {
+                failed += usize::from(undone.is_some());
+                assert_eq!(place.run(&undo), Some(0), "killed before {at}");
+            }
         }
         let log = place.read("log");
         assert!(place.at() == before, "killed before {at}: {:?}", place.at());
         assert!(log.starts_with("new\nold\n"), "killed before {at}: the handler did not act: {log}");
+        assert_eq!(place.run(&undo), Some(0), "killed before {at}: the undo is not taken back");
+        assert!(place.at() == after, "killed before {at}: the undo is taken back in part: {:?}", place.at());
     });
     let Some(kills) = kills else { return };
-    println!("{kills} kills, {between} of them after a part was taken back, {ended} of one that had ended");
+    println!(
+        "{kills} kills, {between} of them after a part was taken back, {ended} of one that had ended, {failed} of a program"
+    );
     assert!(between * 4 > kills, "nothing was killed when it matters");
+    assert!(failed > 0, "no program was killed");
 }

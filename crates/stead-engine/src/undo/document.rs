@@ -217,7 +217,7 @@ fn covered(set: &SetEntry, properties: Map<String, Json>, secrets: &mut Map<Stri
 }
 
 /// The id by which instances of the document call one that puts something back.
-fn id(item: &Item) -> String {
+pub(super) fn id(item: &Item) -> String {
     format!("{TYPE}:{}", item.shown)
 }
 

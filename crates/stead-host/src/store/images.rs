@@ -160,6 +160,20 @@ enum Standing {
     InPart,
 }
 
+impl Standing {
+    /// A path of which this was kept just now.
+    fn before(image: &Image) -> Self {
+        if image.node == ImageNode::SameContent { Self::InPart } else { Self::Kept }
+    }
+
+    /// The path is changed.
+    fn change(&mut self) {
+        if *self == Self::Kept {
+            *self = Self::Whole;
+        }
+    }
+}
+
 impl Images {
     /// Begins to keep what a run changes, in a new file.
     ///
@@ -172,6 +186,33 @@ impl Images {
         let images = Self::of(Some(Sealed { file, header, sequence }), on_failure, &scene);
         images.0.log().write(&Entry::Began(scene), &[])?;
         Ok(images)
+    }
+
+    /// Takes in what an earlier part of the run kept, so that all of it is kept together. What somebody changed since is kept
+    /// again when it is replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be written, and it must be.
+    pub fn go_on(&self, earlier: &[Read]) -> Result<(), ImagesError> {
+        let mut log = self.0.log();
+        for (entry, content) in earlier {
+            match entry {
+                Entry::Began(_) => continue,
+                Entry::Kept { path, image, .. } => {
+                    log.room = log.room.saturating_sub(content.len() as u64);
+                    log.paths.insert(path.clone(), Standing::before(image));
+                }
+                Entry::Left { path, mark, .. } => {
+                    let is_as_left = mark.is_some() && below(&self.0.root, path).mark() == *mark;
+                    if let Some(standing) = log.paths.get_mut(path).filter(|_| is_as_left) {
+                        standing.change();
+                    }
+                }
+                Entry::Set(_) => {}
+            }
+            log.write(entry, content)?;
+        }
+        Ok(())
     }
 
     /// Begins to keep what a run changes, for this process alone.
@@ -339,13 +380,12 @@ impl Keeper for SetImages {
             None | Some(Standing::InPart) => false,
         };
         log.room = log.room.saturating_sub(content.len() as u64);
-        let is_part = image.node == ImageNode::SameContent;
         let entry = Entry::Kept { path: path.clone(), image: image.clone(), again };
         log.write(&entry, content).map_err(|error| match error {
             ImagesError::System(error) => error,
             other => io::Error::other(other),
         })?;
-        log.paths.insert(path.clone(), if is_part { Standing::InPart } else { Standing::Kept });
+        log.paths.insert(path.clone(), Standing::before(image));
         drop(log);
         self.touched().insert(path);
         Ok(())
@@ -362,8 +402,8 @@ impl Keeper for SetImages {
 
     fn changed(&self, path: &Path) {
         let path = self.kept.within(path);
-        if let Some(standing) = self.kept.log().paths.get_mut(&path).filter(|standing| **standing == Standing::Kept) {
-            *standing = Standing::Whole;
+        if let Some(standing) = self.kept.log().paths.get_mut(&path) {
+            standing.change();
         }
     }
 }

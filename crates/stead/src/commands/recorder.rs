@@ -7,7 +7,7 @@ use stead_core::event::Event;
 use stead_core::run::Run;
 use stead_engine::{RunOptions, Summary, error_chain};
 use stead_host::journal::{Beginning, FileJournal, Journal, JournalError, OpenJournalError, RecordedRuns, RunId};
-use stead_host::store::images::{Images, OnFailure, Scene};
+use stead_host::store::images::{Images, ImagesError, OnFailure, Read, Scene};
 use stead_host::store::keys;
 
 use super::history;
@@ -26,6 +26,8 @@ pub(super) struct Recorder {
     detaches: bool,
     /// The run that this one takes back.
     undoes: Option<RunId>,
+    /// What an earlier part of that kept, which this one goes on with.
+    earlier: Vec<Read>,
 }
 
 /// A run that is being recorded.
@@ -44,13 +46,13 @@ impl Recorder {
             None if !stated => return Ok(None),
             _ => history::directory(request.runs.as_deref())?,
         };
-        let recorder = |runs| Self { runs, keep, stated, detaches, undoes: None };
+        let recorder = |runs| Self { runs, keep, stated, detaches, undoes: None, earlier: Vec::new() };
         settled(RecordedRuns::create(&directory).map(recorder), stated)
     }
 
-    /// The recorder of a run that takes another one back.
-    pub(super) fn undoes(self, run: &RunId) -> Self {
-        Self { undoes: Some(run.clone()), ..self }
+    /// The recorder of a run that takes another one back, or goes on with that.
+    pub(super) fn undoes(self, run: &RunId, earlier: Vec<Read>) -> Self {
+        Self { undoes: Some(run.clone()), earlier, ..self }
     }
 
     /// Returns whether recording was asked for.
@@ -82,13 +84,17 @@ impl Recorder {
         let keys = keys.ok_or("there is no home folder; STEAD_STATE names a folder to keep it in")?;
         let file = run.images().map_err(|error| error_chain(&error))?;
         let on_failure = if self.stated { OnFailure::Stop } else { OnFailure::GoOn };
-        Images::begin(file, &keys, scene, on_failure).map_err(|error| error_chain(&error))
+        let begun = Images::begin(file, &keys, scene, on_failure).and_then(|images| {
+            images.go_on(&self.earlier)?;
+            Ok(images)
+        });
+        begun.map_err(|error: ImagesError| error_chain(&error))
     }
 
-    /// Forgets a run that changed nothing and failed at nothing, unless it was to be recorded.
+    /// Forgets a run that changed nothing, failed at nothing and ended nothing, unless it was to be recorded.
     pub(super) fn end(&self, id: &RunId, run: &Run, summary: &Summary) {
         let is_nothing = !summary.has_changes() && !summary.has_failures(run) && !run.report().cancelled;
-        if is_nothing && !self.stated {
+        if is_nothing && self.earlier.is_empty() && !self.stated {
             self.runs.forget(id);
         }
     }

@@ -1,5 +1,6 @@
 //! `undo`: what a recorded run changed is taken back.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::counted;
@@ -7,7 +8,8 @@ use stead_core::event::Mode;
 use stead_core::history::{History, RunEnd};
 use stead_engine::{NotTakenBack, ReconcileOptions, Undo, UndoDocument, error_chain};
 use stead_host::journal::{RecordedRuns, RunId};
-use stead_host::store::{Keys, images, keys};
+use stead_host::store::images::{self, Entry, Read};
+use stead_host::store::{Keys, keys};
 
 use super::ready::{Ready, get_ready};
 use super::recorder::Recorder;
@@ -24,7 +26,7 @@ pub(crate) fn undo(request: &UndoRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn undone(request: &UndoRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let (id, undo) = found(request)?;
+    let Target { id, undo, earlier } = found(request)?;
     let kept = undo.kept();
     let Some(document) = undo.document(id.as_str(), &env.host, request.force) else {
         return Err(unusable("the run cannot be taken back", "please report this bug"));
@@ -47,7 +49,7 @@ fn undone(request: &UndoRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
         }
     }
     let recorder = request.recording.as_ref().map(Recorder::open).transpose()?.flatten();
-    let recorder = recorder.map(|recorder| recorder.undoes(&id));
+    let recorder = recorder.map(|recorder| recorder.undoes(&id, earlier));
     let ready = ready(Mode::APPLY)?;
     let task = Task { recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, &about) };
     Ok(carry_out(&ready, request.view, task, env)?.end(ready))
@@ -95,8 +97,16 @@ fn consent(ready: &Ready, id: &RunId, planned: &Done) -> Result<(), Exit> {
     confirm::ask(&format!("Take back {changed} of run {id}?"), ready.session.cancel())
 }
 
+/// A run that is taken back.
+struct Target {
+    id: RunId,
+    undo: Undo,
+    /// What an undo of it has kept so far, which this one goes on with.
+    earlier: Vec<Read>,
+}
+
 /// The run that is meant, and what it changed.
-fn found(request: &UndoRequest) -> Result<(RunId, Undo), Exit> {
+fn found(request: &UndoRequest) -> Result<Target, Exit> {
     let directory = history::directory(request.runs.as_deref())?;
     let runs = RecordedRuns::open(&directory).map_err(|error| history::failed(&error))?;
     let ids =
@@ -104,18 +114,17 @@ fn found(request: &UndoRequest) -> Result<(RunId, Undo), Exit> {
     let nothing = || unusable("no recorded run changed anything", "'stead apply --record' records what it changes");
     let (Some(runs), Some(keys)) = (runs, keys().map_err(|error| failed(&error))?) else { return Err(nothing()) };
     let found = Found { folder: runs, keys, ids };
-    match request.run.as_deref() {
-        Some(text) => {
-            let id = history::chosen(text, &found.ids, &directory)?;
-            let missing = || {
-                let help = "an earlier version recorded it, or what was kept of it made room for later runs";
-                unusable(&format!("what run {id} changed was not kept"), help)
-            };
-            let undo = found.read(&id)?.ok_or_else(missing)?;
-            Ok((id, undo))
-        }
-        None => found.last(request.system_root.as_deref())?.ok_or_else(nothing),
-    }
+    let id = match request.run.as_deref() {
+        Some(text) => history::chosen(text, &found.ids, &directory)?,
+        None => found.last(request.system_root.as_deref())?.ok_or_else(nothing)?,
+    };
+    let missing = || {
+        let help = "an earlier version recorded it, or what was kept of it made room for later runs";
+        unusable(&format!("what run {id} changed was not kept"), help)
+    };
+    let undo = found.read(&id)?.ok_or_else(missing)?;
+    let earlier = found.earlier(&id, &undo)?;
+    Ok(Target { id, undo, earlier })
 }
 
 fn failed(error: &dyn std::error::Error) -> Exit {
@@ -129,19 +138,35 @@ struct Found {
     ids: Vec<RunId>,
 }
 
+/// How far an undo came.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    /// It took back all that it was to take back.
+    Over,
+    /// It ended before that, or something failed.
+    Open,
+    /// It is at work.
+    UnderWay,
+}
+
 impl Found {
-    /// What a run changed; `None` where that was not kept.
-    fn read(&self, id: &RunId) -> Result<Option<Undo>, Exit> {
+    /// What was kept of a run; `None` where nothing was.
+    fn entries(&self, id: &RunId) -> Result<Option<Vec<Read>>, Exit> {
         let Some(bytes) = self.folder.images(id).map_err(|error| history::failed(&error))? else { return Ok(None) };
         let entries = images::read(&bytes, &self.keys).map_err(|error| {
             complain(&format!("error: what run {id} changed cannot be read"));
             failed(&error)
         })?;
-        Ok(Undo::of(entries))
+        Ok(Some(entries))
     }
 
-    /// The last run on a root that changed something. Where that is an undo which did not come to its end, it is what that takes back.
-    fn last(&self, root: Option<&Path>) -> Result<Option<(RunId, Undo)>, Exit> {
+    /// What a run changed; `None` where that was not kept.
+    fn read(&self, id: &RunId) -> Result<Option<Undo>, Exit> {
+        Ok(self.entries(id)?.and_then(Undo::of))
+    }
+
+    /// The last run on a root that changed something. Where that is an undo which is not over, it is what that takes back.
+    fn last(&self, root: Option<&Path>) -> Result<Option<RunId>, Exit> {
         let real = |root: &Path| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let wanted = root.map(real);
         for id in self.ids.iter().rev() {
@@ -155,18 +180,39 @@ impl Found {
             if undo.scene.root.as_deref().map(real) != wanted || undo.is_empty() {
                 continue;
             }
-            let undoes = undo.scene.undoes.as_deref().and_then(RunId::parse).filter(|_| !self.is_over(id));
-            return match undoes {
-                Some(first) => Ok(self.read(&first)?.map(|undo| (first, undo))),
-                None => Ok(Some((id.clone(), undo))),
-            };
+            let undoes = undo.scene.undoes.as_deref().and_then(RunId::parse);
+            let first = undoes.filter(|_| self.progress(id) != Progress::Over);
+            return Ok(Some(first.unwrap_or_else(|| id.clone())));
         }
         Ok(None)
     }
 
-    /// Returns whether a run came to its end.
-    fn is_over(&self, id: &RunId) -> bool {
-        self.folder.read(id).is_ok_and(|run| matches!(History::of(&run.events).end(), RunEnd::Finished))
+    /// What the last undo of a run kept, where that is to be gone on with: it is not over, and was not taken back itself.
+    fn earlier(&self, first: &RunId, undo: &Undo) -> Result<Vec<Read>, Exit> {
+        let mut taken_back = BTreeSet::new();
+        for id in self.ids.iter().rev().take_while(|id| *id > first) {
+            let entries = self.entries(id)?.unwrap_or_default();
+            let Some((Entry::Began(scene), _)) = entries.first() else { continue };
+            let Some(undoes) = scene.undoes.as_deref().and_then(RunId::parse) else { continue };
+            if undoes == *first {
+                let goes_on = !taken_back.contains(id) && self.progress(id) == Progress::Open;
+                return Ok(if goes_on { undo.earlier_part(entries) } else { Vec::new() });
+            }
+            let _ = taken_back.insert(undoes);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns how far an undo came.
+    fn progress(&self, id: &RunId) -> Progress {
+        let Ok(run) = self.folder.read(id) else { return Progress::Open };
+        let history = History::of(&run.events);
+        let (is_finished, totals) = (history.end() == RunEnd::Finished, history.totals());
+        match () {
+            () if run.is_running => Progress::UnderWay,
+            () if is_finished && totals.failed + totals.pending == 0 => Progress::Over,
+            () => Progress::Open,
+        }
     }
 
     /// Returns whether a run is known to have changed something, or nothing of it is known.
