@@ -28,6 +28,7 @@ pub mod file;
 mod git;
 mod group;
 mod guard;
+mod headline;
 mod host;
 mod hostname;
 mod ini;

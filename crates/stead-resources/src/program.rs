@@ -1,6 +1,5 @@
 //! Running a program that a document names.
 
-use crate::input::blocked;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,9 @@ use stead_host::command::scripts::run_by;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{OpenError, SystemPath, Trust, judge};
 use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, RefusedProgram};
+
+use crate::headline::{headline, names_error};
+use crate::input::blocked;
 
 /// What a document says of a program.
 pub(crate) struct Invocation {
@@ -72,9 +74,9 @@ impl Ended {
     }
 }
 
-/// What a program that failed wrote: the last line of its errors, then the last lines of both outputs.
+/// What a program that failed wrote: the line of its errors that says why, then the last lines of both outputs.
 fn said(output: &str, errors: &Tail) -> String {
-    let reason = errors.lines.back().map(|line| format!(": {line}")).unwrap_or_default();
+    let reason = errors.headline().map(|line| format!(": {line}")).unwrap_or_default();
     let printed = labelled("standard output", output);
     // A single line is the reason.
     let errors = if errors.count > 1 { errors.labelled("standard error") } else { String::new() };
@@ -93,6 +95,8 @@ pub(crate) fn labelled(label: &str, text: &str) -> String {
 pub(crate) struct Tail {
     lines: VecDeque<String>,
     count: usize,
+    /// The first line that names an error, of those that are no longer among the last.
+    first_error: Option<String>,
 }
 
 impl Tail {
@@ -105,11 +109,17 @@ impl Tail {
     fn push(&mut self, line: &str) {
         self.count += 1;
         if self.lines.len() == Self::LINES {
-            self.lines.pop_front();
+            let left = self.lines.pop_front().filter(|line| self.first_error.is_none() && names_error(line));
+            self.first_error = self.first_error.take().or(left);
         }
         let kept =
             if line.len() > Self::LONGEST { format!("(a line of {} bytes)", line.len()) } else { line.to_owned() };
         self.lines.push_back(kept);
+    }
+
+    fn headline(&self) -> Option<&str> {
+        let best = headline(self.lines.iter().map(String::as_str));
+        best.filter(|line| names_error(line)).or(self.first_error.as_deref()).or(best)
     }
 
     /// The lines as they are below a heading, so that a secret of several lines is one text; nothing if there are none.
