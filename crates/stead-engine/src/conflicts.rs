@@ -8,7 +8,7 @@ use stead_core::budget::Budget;
 use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
-use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, evaluate_known, is_written_out};
+use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, StatedNeeds, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
@@ -16,7 +16,7 @@ use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::implied::{Known, after_packages, causes, implied};
+use crate::implied::{self, Known, after_packages, causes, implied};
 use crate::prepared::Prepared;
 use crate::real_paths::RealPaths;
 use crate::session::Session;
@@ -35,11 +35,18 @@ impl Session {
         let loose = if is_implied { self.after_packages(&prepared.graph, &known) } else { BTreeSet::new() };
         if !implied.is_empty() || !loose.is_empty() {
             let graph = Arc::make_mut(&mut prepared.graph);
-            graph.imply(implied, NeedKind::Require);
+            let contradicted = graph.imply(implied, NeedKind::Require);
             graph.imply(loose, NeedKind::Order);
             let places: HashMap<NodeId, usize> =
                 graph.order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
             known.sort_by_key(|known| places.get(&known.id).copied());
+            if !contradicted.is_empty() {
+                let Prepared { graph, sources, facts, .. } = &*prepared;
+                let budget = &Budget::new(Budget::DOCUMENT);
+                let stated = StatedNeeds { graph, sources, facts, seal: &*self.vault, budget };
+                let warnings = implied::warnings(&contradicted, &known, &stated);
+                prepared.warnings.extend(warnings);
+            }
         }
         prepared.shared = SharedFiles::of(&known, &self.real_paths());
         self.order_conflicts(prepared, &known);

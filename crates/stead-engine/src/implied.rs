@@ -6,9 +6,11 @@ use std::fmt;
 use std::path::Path;
 
 use stead_core::claims::{Claim, Claims, Provision, Stake, Ties};
-use stead_core::graph::{Graph, Implied};
+use stead_core::diag::Diagnostic;
+use stead_core::graph::{Contradicted, Graph, Implied, StatedNeeds, codes};
 use stead_core::id::NodeId;
 use stead_core::statements::Statement;
+use stead_core::text::Span;
 use stead_host::provider::LineTest;
 
 use crate::providers::Managed;
@@ -47,7 +49,11 @@ impl Known {
 
 /// The thing that two instances have in common that the order of them follows from.
 pub(crate) enum Cause<'k> {
-    /// A path that one lies in or uses, and the other creates or removes.
+    /// A path in the directory that the other creates.
+    Within(&'k Path),
+    /// A path that the other removes from the directory.
+    Emptied(&'k Path),
+    /// A path that one uses and the other creates.
     Path(&'k Path),
     /// A thing that one uses and the other brings.
     Provision(&'k Provision),
@@ -56,13 +62,79 @@ pub(crate) enum Cause<'k> {
 impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Path(path) => write!(f, "'{}'", path.display()),
-            Self::Provision(Provision::Path(path)) => write!(f, "'{}'", path.display()),
+            Self::Within(path) | Self::Emptied(path) => write!(f, "'{}'", path.display()),
+            Self::Path(path) => thing(path).fmt(f),
+            Self::Provision(Provision::Path(path)) => thing(path).fmt(f),
             Self::Provision(Provision::Removals(folder)) => write!(f, "what is removed from '{}'", folder.display()),
             Self::Provision(Provision::Package(name)) => write!(f, "the package '{name}'"),
             Self::Provision(Provision::PackageSource) => f.write_str("the sources of packages"),
         }
     }
+}
+
+/// An account, where the path is that of its record.
+fn thing(path: &Path) -> String {
+    stead_resources::account_at(path).unwrap_or_else(|| format!("'{}'", path.display()))
+}
+
+impl Cause<'_> {
+    /// The clause that follows the name of the instance that comes second; `None` where it may come first as well: a source
+    /// of packages may need the packages of another one.
+    fn reason(&self) -> Option<String> {
+        match self {
+            Self::Within(path) | Self::Emptied(path) if stead_resources::account_at(path).is_some() => {
+                Some(format!("it manages {}", thing(path)))
+            }
+            Self::Within(_) => Some(format!("{self} is in that directory")),
+            Self::Emptied(_) => Some(format!("{self} is removed from it first")),
+            Self::Provision(Provision::PackageSource) => None,
+            Self::Path(_) | Self::Provision(_) => Some(format!("it uses {self}")),
+        }
+    }
+}
+
+/// The warnings about order that the document states and that contradicts what its instances need, one for each place.
+pub(crate) fn warnings(contradicted: &[Contradicted], all: &[Known], stated: &StatedNeeds<'_>) -> Vec<Diagnostic> {
+    let mut reasons = BTreeMap::new();
+    each(stated.graph, all, |implied, cause| {
+        if let Some((implied, reason)) = adjacent(stated.graph, implied).zip(cause.reason()) {
+            reasons.entry(implied).or_insert(reason);
+        }
+    });
+    // Another instance creates it in time, such as the directory below a mount that a second one sets the owner of.
+    let is_met = |each: &Implied, reason: &String| {
+        let mut others = stated.graph.implied.iter().filter(|other| other.instance == each.instance);
+        others.any(|other| reasons.get(other) == Some(reason))
+    };
+    let mut seen = BTreeSet::new();
+    let found = contradicted.iter().filter_map(|each| {
+        let links = each.chain.iter().zip(each.chain.iter().skip(1));
+        let places = links.filter_map(|(from, to)| Some((*from, stated.place(*from, *to)?)));
+        let places: Vec<(NodeId, Span)> = places.collect();
+        let reason = reasons.get(&each.implied).filter(|reason| !is_met(&each.implied, reason))?;
+        seen.insert(places.first()?.1).then(|| warning(each, reason, &places, stated))
+    });
+    found.collect()
+}
+
+fn warning(
+    Contradicted { implied, chain }: &Contradicted,
+    reason: &str,
+    places: &[(NodeId, Span)],
+    stated: &StatedNeeds<'_>,
+) -> Diagnostic {
+    let label = |id: NodeId| stated.graph.label(id);
+    let (instance, needed) = (label(implied.instance), label(implied.needed));
+    let between: Vec<String> = chain.iter().skip(1).rev().skip(1).rev().map(|id| label(*id)).collect();
+    let by_way = if between.is_empty() { String::new() } else { format!(", by way of {},", between.join(" and ")) };
+    let message = format!("{needed} depends{by_way} on {instance}, which comes after it by itself: {reason}");
+    let (span, others) = places.split_first().map_or((Span::default(), places), |(first, others)| (first.1, others));
+    let what = if others.is_empty() { "this dependency" } else { "one of these dependencies" };
+    let finding = Diagnostic::warning(&codes::CONTRADICTED, span, message)
+        .with_help(format!("remove {what}: the implicit order then holds"));
+    let finding = others.iter().fold(finding, |finding, (id, span)| finding.with_label(*span, stated.here(*id)));
+    let name = stated.graph.declaration(implied.instance).name.span;
+    finding.with_label(name, format!("implicit: after {needed}"))
 }
 
 /// Which instances need which others because of what they lie in or use: the one that creates it, or that removes it
@@ -125,11 +197,11 @@ fn each<'k>(graph: &Graph, all: &'k [Known], mut found: impl FnMut(Implied, Caus
                 // What is removed empties the directories around it.
                 Stake::Removes => {
                     let outer = around(path, &index.removed).iter();
-                    outer.for_each(|outer| found(Implied { instance: *outer, needed: known.id }, Cause::Path(path)));
+                    outer.for_each(|outer| found(Implied { instance: *outer, needed: known.id }, Cause::Emptied(path)));
                 }
                 Stake::Holds | Stake::Creates => {
                     let outer = around(path, &index.folders).iter();
-                    outer.for_each(|outer| found(Implied { instance: known.id, needed: *outer }, Cause::Path(path)));
+                    outer.for_each(|outer| found(Implied { instance: known.id, needed: *outer }, Cause::Within(path)));
                 }
                 Stake::Uses => {
                     let creators = index.creators(path);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Unresolved, Values, codes, evaluate};
+use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, StatedNeeds, Unresolved, Values, codes, evaluate};
 use crate::budget::Budget;
 use crate::diag::{Code, Diagnostic, Findings, Meant};
 use crate::expr::{self, FactKey, Stop, Template};
@@ -121,6 +121,11 @@ impl Builder<'_> {
             seal: self.inputs.seal,
             budget: Some(&self.budget),
         }
+    }
+
+    pub(super) fn stated_needs(&self) -> StatedNeeds<'_> {
+        let Inputs { facts, seal, .. } = *self.inputs;
+        StatedNeeds { graph: &self.graph, sources: self.sources, facts, seal, budget: &self.budget }
     }
 
     /// Evaluates what must be known before anything runs.

@@ -15,6 +15,15 @@ pub struct Implied {
     pub needed: NodeId,
 }
 
+/// An implied need that is left out because the document states the opposite order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contradicted {
+    /// The need that is left out.
+    pub implied: Implied,
+    /// The instances from the one that would be needed to the one that would need it: each needs the next.
+    pub chain: Vec<NodeId>,
+}
+
 /// How many cycles are taken apart one by one. A document with more of them contradicts what it manages throughout.
 const MOST_CYCLES: usize = 32;
 
@@ -25,36 +34,47 @@ impl Graph {
     /// Guarantees: all needs that there are stay; the graph has no cycle; the result depends on the set of what is implied
     /// and not on its order. Takes time in proportion to the graph, and as long again for each cycle that would arise, up to
     /// 32: then all that is implied between instances on cycles, or between two cycles, is taken back.
-    pub fn imply(&mut self, implied: BTreeSet<Implied>, kind: NeedKind) {
+    ///
+    /// Returns what contradicts the document, but for what was left out after those 32.
+    pub fn imply(&mut self, implied: BTreeSet<Implied>, kind: NeedKind) -> Vec<Contradicted> {
+        let needs = |one: NodeId, other: NodeId| self.node(one).needs.iter().any(|need| need.node == other);
         let is_new = |each: &Implied| {
-            let needs = |one: NodeId, other: NodeId| self.node(one).needs.iter().any(|need| need.node == other);
             each.instance != each.needed
                 && self.node(each.instance).scope == self.node(each.needed).scope
                 && !needs(each.instance, each.needed)
-                && !needs(each.needed, each.instance)
         };
-        let mut news: BTreeSet<Implied> = implied.into_iter().filter(is_new).collect();
+        let (opposite, mut news): (BTreeSet<Implied>, BTreeSet<Implied>) =
+            implied.into_iter().filter(is_new).partition(|each| needs(each.needed, each.instance));
+        let direct = |implied: Implied| Contradicted { implied, chain: vec![implied.needed, implied.instance] };
+        let mut contradicted: Vec<Contradicted> = opposite.into_iter().map(direct).collect();
         if news.is_empty() {
-            return;
+            return contradicted;
         }
         for each in &news {
             self.add_need(each.instance, Need { node: each.needed, kind });
         }
         let scopes = 0..self.scopes.len();
-        let sorted: Vec<Vec<NodeId>> = scopes.map(|scope| self.sort_without_cycles(scope, &mut news)).collect();
+        let sorted: Vec<Vec<NodeId>> =
+            scopes.map(|scope| self.sort_without_cycles(scope, &mut news, &mut contradicted)).collect();
         self.implied.append(&mut news);
         let mut order = Vec::with_capacity(self.nodes.len());
         if let Some(outermost) = sorted.first() {
             append(self, &sorted, outermost, &mut order);
         }
         self.order = order;
+        contradicted
     }
 
     /// The order of a scope, for which new needs that are part of a cycle are taken back.
-    fn sort_without_cycles(&mut self, scope: usize, news: &mut BTreeSet<Implied>) -> Vec<NodeId> {
+    fn sort_without_cycles(
+        &mut self,
+        scope: usize,
+        news: &mut BTreeSet<Implied>,
+        contradicted: &mut Vec<Contradicted>,
+    ) -> Vec<NodeId> {
         for _ in 0..MOST_CYCLES {
             let members = &self.scopes[scope].members;
-            let cycle: Vec<NodeId> = match sort_scope(self, members) {
+            let mut cycle: Vec<NodeId> = match sort_scope(self, members) {
                 Ok(sorted) => return sorted,
                 Err(cycle) => cycle.0.into_iter().map(|at| members[at]).collect(),
             };
@@ -63,6 +83,9 @@ impl Graph {
                 cycle.iter().zip(following).map(|(instance, needed)| Implied { instance: *instance, needed: *needed });
             let Some(closing) = links.filter(|link| news.contains(link)).max() else { return cycle };
             self.take_back(closing, news);
+            let needed = cycle.iter().position(|id| *id == closing.needed);
+            cycle.rotate_left(needed.unwrap_or_default());
+            contradicted.push(Contradicted { implied: closing, chain: cycle });
         }
         let core = self.cyclic_core(scope);
         let within = |each: &&Implied| core.contains(&each.instance) && core.contains(&each.needed);

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::builder::{Builder, LoopNames};
 use super::check::Use;
 use super::order::{Cycle, sort};
-use super::{
-    Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, ScopeView, StaticView, codes, evaluate, wrong_output,
-};
+use super::{Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
 use crate::budget::Cost;
 use crate::diag::{Diagnostic, Meant};
 use crate::document::{Document, Exclusive, Relation};
@@ -299,15 +297,15 @@ fn references(
 }
 
 /// The functions that refer to an instance.
-const REFERRING: [&str; 2] = [REFERENCE, "stateChanged"];
+pub(super) const REFERRING: [&str; 2] = [REFERENCE, "stateChanged"];
 
 const REFERENCE: &str = "reference";
 
 /// The argument of a call that refers to an instance.
-struct Reference<'a> {
+pub(super) struct Reference<'a> {
     /// The string that holds the expression.
-    span: Span,
-    argument: Subexpression<'a>,
+    pub(super) span: Span,
+    pub(super) argument: Subexpression<'a>,
 }
 
 /// The argument of a `reference()`, if it is known before anything runs.
@@ -320,7 +318,10 @@ fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Subexpressio
     }
 }
 
-fn references_in<'a>(expressions: &'a [Placed<'a>], function: &'a str) -> impl Iterator<Item = Reference<'a>> {
+pub(super) fn references_in<'a>(
+    expressions: &'a [Placed<'a>],
+    function: &'a str,
+) -> impl Iterator<Item = Reference<'a>> {
     expressions.iter().flat_map(move |Placed { expression, span }| {
         let arguments = expression.calls(function).filter_map(|call| call.arguments().next());
         arguments.map(|argument| Reference { span: *span, argument })
@@ -487,7 +488,8 @@ fn order(builder: &mut Builder<'_>) {
     let mut findings = Vec::new();
     for scope in &builder.graph.scopes {
         sorted.push(sort_scope(&builder.graph, &scope.members).unwrap_or_else(|cycle| {
-            findings.push(cycle_finding(builder, &scope.members, &cycle));
+            let members: Vec<NodeId> = cycle.0.iter().map(|at| scope.members[*at]).collect();
+            findings.push(builder.stated_needs().cycle(&members));
             Vec::new()
         }));
     }
@@ -513,63 +515,4 @@ pub(super) fn sort_scope(graph: &Graph, members: &[NodeId]) -> Result<Vec<NodeId
     let place = |need: &Need| members.binary_search(&need.node).unwrap_or(0);
     let needs: Vec<Vec<usize>> = members.iter().map(|id| graph.node(*id).needs.iter().map(place).collect()).collect();
     Ok(sort(&needs)?.into_iter().map(|at| members[at]).collect())
-}
-
-fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Diagnostic {
-    let graph = &builder.graph;
-    let ids: Vec<NodeId> = cycle.0.iter().map(|at| members[*at]).collect();
-    let first = ids.first().copied().unwrap_or(NodeId(0));
-    let path: Vec<String> = ids.iter().chain([&first]).map(|id| graph.label(*id)).collect();
-    let message = format!("Circular dependency: {}", path.join(" -> "));
-    let mut links =
-        ids.iter().zip(ids.iter().skip(1).chain([&first])).map(|(from, to)| (*from, link_span(builder, *from, *to)));
-    let span = links.next().map(|(_, span)| span).unwrap_or_default();
-    let finding = Diagnostic::error(&codes::CYCLE, span, message).with_help("remove one of these dependencies");
-    links.fold(finding, |finding, (id, span)| {
-        let label = format!("{} depends on it here", graph.label(id));
-        finding.with_label(span, label)
-    })
-}
-
-/// Returns where it is written that an instance needs another.
-fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
-    let listed = |id, is_before| {
-        let relations = builder.graph.declaration(id).directives().relations.iter();
-        let wanted = relations.filter(move |(relation, _)| (*relation == Relation::Before) == is_before);
-        wanted.flat_map(|(_, ids)| ids)
-    };
-    let declaration = builder.graph.declaration(from);
-    let mut own = declaration.depends_on.iter().chain(listed(from, false));
-    let names = |who, entry: &Template, whom| {
-        evaluate(entry, &view(builder, who)).is_ok_and(|value| is_id(builder, &value, whom))
-    };
-    let before = || listed(to, true).find(|entry| names(to, entry, from));
-    if let Some(entry) = own.find(|entry| names(from, entry, to)).or_else(before) {
-        return entry.span;
-    }
-    let nodes = declaration.condition.as_deref().into_iter().chain(&declaration.properties);
-    let expressions: Vec<Placed<'_>> = nodes.flat_map(expressions).collect();
-    let place = view(builder, from);
-    let names_it = |each: &Reference<'_>| each.argument.evaluate(&place).is_ok_and(|id| is_id(builder, &id, to));
-    let mut all = REFERRING.into_iter().flat_map(|function| references_in(&expressions, function));
-    match all.find(names_it) {
-        Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
-        None => declaration.name.span,
-    }
-}
-
-/// Returns the view that the expressions of an instance see.
-fn view<'b>(builder: &'b Builder<'_>, id: NodeId) -> ScopeView<'b> {
-    let node = builder.graph.node(id);
-    builder.place(node.scope, node.iteration.as_deref())
-}
-
-fn is_id(builder: &Builder<'_>, value: &Value, id: NodeId) -> bool {
-    let is_its_loop = |text: &str| {
-        let iteration = builder.graph.node(id).iteration.as_deref();
-        iteration.is_some_and(|iteration| iteration.outward().any(|each| *each.name == *text))
-    };
-    value.as_str().is_some_and(|text| {
-        ResourceId::parse(text).map_or_else(|_| is_its_loop(text), |named| named == builder.graph.id_of(id))
-    })
 }

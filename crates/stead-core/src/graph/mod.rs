@@ -16,6 +16,7 @@ mod portable;
 mod resolve;
 mod rights;
 mod scope;
+mod stated_needs;
 mod suggest;
 
 use std::borrow::Borrow;
@@ -37,12 +38,13 @@ use crate::text::Sources;
 use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
-pub use implied::Implied;
+pub use implied::{Contradicted, Implied};
 pub use iteration::{Iteration, LoopItem};
 pub use order::{Cycle, sort};
 pub use resolve::{MAX_NESTING, resolve};
 use scope::stated;
 pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out, stated_at};
+pub use stated_needs::StatedNeeds;
 pub use suggest::suggest_types;
 
 /// The subject of a run: every instance of a document, in order, with its needs.
