@@ -12,6 +12,8 @@ function Measure-Once([scriptblock] $Of) {
 function Measure-Median([scriptblock] $Of) { return @(1..20 | ForEach-Object { Measure-Once $Of } | Sort-Object)[10] }
 function Write-Figure([string] $Name, [double] $Time) { [Console]::Out.WriteLine("$Name $($Time.ToString([cultureinfo]::InvariantCulture))") }
 
+# PowerShell analyses all modules of the path at the first command that it looks for in them, and keeps what it found in its cache.
+$null = ConvertTo-Json 1
 Write-Figure first (Measure-Once { Import-Module $module; Invoke-DscResource @call })
 
 # A call of .NET that goes through a pipe and back, and does nothing.

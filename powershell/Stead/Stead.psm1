@@ -38,7 +38,9 @@ function Get-Program {
     if ($found.For -ceq $for) { return $found.Program }
     $program = $env:STEAD
     if (-not $program) { $program = (Get-Command -Name stead -CommandType Application -TotalCount 1 -ErrorAction Ignore).Source }
-    if (-not $program -or -not (Test-Path -LiteralPath $program -PathType Leaf)) {
+    # A command that is not loaded would have PowerShell analyse the modules of the whole path.
+    if ($program) { $program = [System.IO.Path]::GetFullPath($program, $ExecutionContext.SessionState.Path.CurrentFileSystemLocation.ProviderPath) }
+    if (-not [System.IO.File]::Exists($program)) {
         $message = if ($program) { "there is no program '$program', which `$env:STEAD names" } else { 'the program stead is not in PATH; $env:STEAD can name it' }
         Deny-Call 'ProgramNotFound,Stead' ([System.IO.FileNotFoundException]::new($message)) -Category 'ResourceUnavailable' -Target $program
     }
