@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,19 +36,24 @@ pub(crate) struct FileForecasts {
 impl SharedFiles {
     /// Those of instances of which this is known.
     pub(crate) fn of(known: &[Known], real_paths: &RealPaths) -> Self {
-        let mut files = BTreeMap::<Cow<'_, Path>, Vec<(NodeId, &Path)>>::new();
-        for (id, claims) in known.iter().flat_map(|known| known.claims.iter().map(|claims| (known.id, claims))) {
-            for Claim::Path { path, extent } in &claims.0 {
-                if matches!(extent, Extent::Part { .. } | Extent::Whole) {
-                    let real = real_paths.of(path).map_or(Cow::Borrowed(&**path), Cow::Owned);
-                    files.entry(real).or_default().push((id, path));
-                }
-            }
-        }
-        let shared = files.into_values().filter(|of| of.iter().any(|(id, _)| *id != of[0].0));
-        let file = |of: Vec<(NodeId, &Path)>| SharedFile {
-            names: of.iter().map(|(_, path)| path.to_path_buf()).collect(),
-            instances: of.iter().map(|(id, _)| *id).collect(),
+        let claims = known.iter().flat_map(|known| known.claims.iter().map(|claims| (known.id, claims)));
+        let paths =
+            claims.flat_map(|(id, claims)| claims.0.iter().map(move |Claim::Path { path, extent }| (id, path, extent)));
+        let files = paths.filter(|(.., extent)| matches!(extent, Extent::Part { .. } | Extent::Whole));
+        // By bytes, and not by components: of ten thousand files hardly two are one.
+        let mut uses: Vec<(Cow<'_, OsStr>, NodeId, &Path)> = files
+            .map(|(id, path, _)| match real_paths.of(path) {
+                Some(real) => (Cow::Owned(real.into_os_string()), id, &**path),
+                None => (Cow::Borrowed(path.as_os_str()), id, &**path),
+            })
+            .collect();
+        uses.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        let shared = uses
+            .chunk_by(|(one, ..), (other, ..)| one == other)
+            .filter(|of| of.iter().any(|(_, id, _)| *id != of[0].1));
+        let file = |of: &[(Cow<'_, OsStr>, NodeId, &Path)]| SharedFile {
+            names: of.iter().map(|(.., path)| path.to_path_buf()).collect(),
+            instances: of.iter().map(|(_, id, _)| *id).collect(),
         };
         Self(shared.map(file).collect())
     }
