@@ -207,9 +207,15 @@ struct Worker {
     /// Absent once it is of no use any more.
     session: Option<ProgramSession>,
     calls: u32,
+    /// When its memory was measured last.
+    measured: Option<Instant>,
     /// Its files, which are gone with it.
     _folder: Scratch,
 }
+
+/// How long a call takes behind which memory is always measured, and how often it is behind shorter ones.
+const MEASURED_AFTER: Duration = Duration::from_millis(20);
+const MEASURED_EVERY: Duration = Duration::from_millis(100);
 
 /// How long PowerShell may take to end when it is asked to. Forced at once it would leave its sockets behind.
 const GRACE: Duration = Duration::from_millis(500);
@@ -224,7 +230,7 @@ impl Drop for Worker {
 
 impl Worker {
     fn new(session: ProgramSession, folder: Scratch) -> Self {
-        Self { session: Some(session), calls: 0, _folder: folder }
+        Self { session: Some(session), calls: 0, measured: None, _folder: folder }
     }
 
     /// Asks it to end, which dropping it waits for.
@@ -238,9 +244,14 @@ impl Worker {
         self.session.as_mut().is_some_and(|session| session.is_running() && session.is_quiet()).then_some(self)
     }
 
-    /// Returns the memory that it takes with what it started, in bytes.
-    fn memory(&self) -> u64 {
-        self.session.as_ref().map(ProgramSession::resident_memory).unwrap_or_default()
+    /// Returns the memory that it takes with what it started, in bytes, after a call that took so long; 0 where that is not looked for.
+    ///
+    /// To measure takes longer than a short call, which cannot take much: it is done once for many of them.
+    fn memory(&mut self, took: Duration) -> u64 {
+        let is_due = took >= MEASURED_AFTER || self.measured.is_none_or(|at| at.elapsed() >= MEASURED_EVERY);
+        let Some(session) = self.session.as_ref().filter(|_| is_due) else { return 0 };
+        self.measured = Some(Instant::now());
+        session.resident_memory()
     }
 
     fn call(

@@ -464,8 +464,9 @@ impl Lease<'_> {
         kept.past.take_in(&wanted);
         let (begun, is_first) = (Instant::now(), kept.worker.calls == 0);
         let reply = kept.worker.call(call, limits, forward);
-        self.shared.lock().costs.called(begun.elapsed(), is_first);
-        let is_worn = kept.worker.calls >= settings.most_calls || kept.worker.memory() > settings.most_memory;
+        let took = begun.elapsed();
+        self.shared.lock().costs.called(took, is_first);
+        let is_worn = kept.worker.calls >= settings.most_calls || kept.worker.memory(took) > settings.most_memory;
         self.kept = Some(kept).filter(|kept| kept.worker.session.is_some() && !is_worn);
         reply
     }
