@@ -255,6 +255,12 @@ impl AgentState {
         if self.restarts.just_now { JobKind::Reboot } else { otherwise }
     }
 
+    /// Returns whether the current document is still to be checked, as far as it is checked at all.
+    pub(crate) fn is_check_due(&self) -> bool {
+        let current = self.staged(Stage::Current);
+        self.next_check.is_none() && current.is_some_and(|(_, generation)| self.is_tested(generation))
+    }
+
     /// Returns whether the current document, or a part of it, is tested now and then.
     fn is_tested(&self, generation: &Generation) -> bool {
         self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)

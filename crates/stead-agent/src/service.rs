@@ -164,6 +164,8 @@ struct Inner {
     feed: Feed,
     following: LastLook,
     reporting: Reporting,
+    /// The number of a request of the controller to check, and of the last one that was done.
+    check: (Option<u64>, u64),
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
@@ -366,6 +368,7 @@ impl Agent {
                 }
                 Next::Wait { .. } if self.begin_partial(&mut inner, &moment) => {}
                 Next::Wait { until, .. } => {
+                    self.has_checked(&mut inner);
                     let ahead = until.map_or(CLOCK_INTERVAL, |until| {
                         Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(CLOCK_INTERVAL)
                     });
@@ -373,6 +376,24 @@ impl Agent {
                     inner = self.wait(inner, ahead.min(postponed));
                 }
             }
+        }
+    }
+
+    /// Has the current document checked at once, because the controller asks for it.
+    fn check_now(&self, number: u64) {
+        self.log.write("askedToCheck", json!({}));
+        let mut inner = self.lock();
+        inner.state.check_at_once();
+        inner.check.0 = Some(number);
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Notes that what the controller asked for is done, once nothing of it is left.
+    fn has_checked(&self, inner: &mut Inner) {
+        if let Some(number) = inner.check.0.filter(|_| !inner.state.is_check_due()) {
+            inner.check = (None, number);
+            self.changed.notify_all();
         }
     }
 
@@ -439,6 +460,7 @@ impl Inner {
             feed: Feed::default(),
             following: LastLook::default(),
             reporting: Reporting::default(),
+            check: (None, 0),
             drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             looked_after: 0,

@@ -15,7 +15,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::store::OperatorAct;
 use stead_hosts::Filter;
-use stead_protocol::{ActShown, LONGEST_BLOB, ListPage, MOST_LINES, PublishAnswer};
+use stead_protocol::{ActShown, CheckAnswer, LONGEST_BLOB, ListPage, MOST_LINES, PublishAnswer};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -116,8 +116,12 @@ impl Client {
 
     /// What is asked for, of the machines that a filter means.
     pub fn one<T: DeserializeOwned>(&self, path: &str, filter: Option<&Filter>) -> Answered<T> {
-        let filter = filter.map_or(String::new(), |filter| format!("?where={}", encoded(&filter.to_string())));
-        parsed(&self.ask("GET", &format!("{path}{filter}"), None)?)
+        parsed(&self.ask("GET", &meaning(path, filter), None)?)
+    }
+
+    /// Asks the machines that a filter means to check at once.
+    pub fn check(&self, filter: Option<&Filter>) -> Answered<CheckAnswer> {
+        parsed(&self.ask("POST", &meaning("/v1/checks", filter), Some(b""))?)
     }
 
     /// A list, of the machines that a filter means: page by page, not more than some lines.
@@ -262,6 +266,11 @@ impl Client {
             _ => Ok((number, head)),
         }
     }
+}
+
+/// The path of what is asked of the machines that a filter means.
+fn meaning(path: &str, filter: Option<&Filter>) -> String {
+    filter.map_or(path.to_owned(), |filter| format!("{path}?where={}", encoded(&filter.to_string())))
 }
 
 fn encoded(text: &str) -> String {

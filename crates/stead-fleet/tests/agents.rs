@@ -417,6 +417,61 @@ fn a_machine_that_has_another_name_sends_the_reports_under_that_one() {
     assert!(!web.log().contains("reportLost"), "{}", web.log());
 }
 
+/// Each machine checks at once, whatever its interval is; the answer shows which did.
+#[test]
+fn machines_check_when_they_are_asked_and_the_answer_shows_which() {
+    let mut shop = Shop::new();
+    let (site, folder) = (shop.site(), shop.folder.path().to_owned());
+    let web = Running::start(&folder, "web1");
+    Operators::publish(&site, &shop.ann, "root", &shop.operators.root.to_text());
+    web.join(&shop.operators, &site.url, Some(&shop.certificate()), Some(&shop.token(&site)));
+    web.until_standing(ControllerStanding::Admitted);
+    shop.publish(&site, "one");
+    shop.roster(&site, &web);
+    shop.until_page("one");
+    fs::write(folder.join("token"), &shop.ann).unwrap();
+    let check = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.args(["check", "--url", &site.url, "--certificate"]).arg(shop.certificate());
+        let output = command.arg("--token-file").arg(folder.join("token")).args(words).output().unwrap();
+        let [said, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), said, error)
+    };
+    let jobs = || web.log().lines().filter(|line| line.contains("jobBegan") && line.contains("onsistency")).count();
+    let machines = || site.operator(&shop.ann, "GET", "/v1/machines/web1", b"").json();
+    until(|| (machines()["state"] == "converged").then_some(()));
+    for turn in 1..=2 {
+        let before = jobs();
+        let began = Instant::now();
+        let (code, said, error) = check(&["--now", "role=web"]);
+        println!("web1 checked within {:?}", began.elapsed());
+        assert_eq!((code, &*error), (Some(0), ""), "{said}");
+        assert!(said.lines().any(|line| line.split_whitespace().eq(["web1", "converged", "yes"])), "{said}");
+        assert!(jobs() > before, "{}", web.log());
+        assert_eq!(web.log().matches("askedToCheck").count(), turn, "once each time");
+    }
+    // One that does not answer is named, and one that waits for an operator is not asked.
+    let mut silent = site::Simulated::new("web2", 2);
+    assert_eq!(silent.enrol(&site, Some(&shop.token(&site))).status, 200);
+    assert_eq!(site::Simulated::new("web3", 3).enrol(&site, None).status, 200);
+    let (code, said, error) = check(&["--now", "--wait", "1", "-o", "json"]);
+    assert_eq!((code, &*error), (Some(1), "error: 1 of 2 machines have not checked within 1 s\n"), "{said}");
+    let shown: Value = serde_json::from_str(&said).unwrap();
+    let row = |name: &str, state: &str, checked: bool| json!({ "machine": name, "state": state, "checked": checked });
+    assert_eq!(shown["checks"], json!([row("web1", "converged", true), row("web2", "unknown", false)]));
+    // It is asked as long as it has not said so, and at once.
+    let asked = |machine: &mut site::Simulated, checked: u64| {
+        let answer = machine.ask(&site, "GET", "/v1/desired", &json!({ "checked": checked }).to_string(), b"");
+        answer.header("stead-check").map(|number| number.parse::<u64>().unwrap())
+    };
+    let number = asked(&mut silent, 0).unwrap();
+    assert_eq!((asked(&mut silent, number - 1), asked(&mut silent, number)), (Some(number), None));
+    assert_eq!(check(&["--now", "name=nobody"]), (Some(0), "no machine matches\n".to_owned(), String::new()));
+    assert_eq!(check(&[]).0, Some(3), "nobody is asked by mistake");
+    let acts = String::from_utf8(site.operator(&shop.ann, "GET", "/v1/acts", b"").body).unwrap();
+    assert!(acts.contains("check 1 machines: role=") && acts.contains("check 2 machines: all"), "{acts}");
+}
+
 /// The channels are those of the roster: one that it does not name is said on both sides.
 #[test]
 fn a_machine_says_that_the_roster_does_not_name_its_channel() {

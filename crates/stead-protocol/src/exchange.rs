@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_release::{BadForm, MachineReport, Name, Signed};
 
-use crate::{EPOCH, HOLD, LIFE, SESSION};
+use crate::{CHECK, EPOCH, HOLD, LIFE, SESSION};
 
 /// The condition of a machine, as it says it with each request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Condition {
     pub refuses: Option<String>,
     /// The number of its last report.
     pub report: u64,
+    /// The number of the last request to check that it did.
+    #[serde(skip_serializing_if = "is_none")]
+    pub checked: u64,
 }
 
 /// A release as it is said: `{"channel": "web", "number": 3}`.
@@ -84,8 +87,8 @@ impl Life {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_none(life: &u64) -> bool {
-    *life == 0
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A report as a machine sends it.
@@ -147,6 +150,8 @@ pub struct MachineAnswer {
     pub hold: Option<(u64, String)>,
     /// The life of the machine that the controller heard last.
     pub life: Option<u64>,
+    /// The number of a request to check that the machine has not said to have done.
+    pub check: Option<u64>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -167,6 +172,7 @@ impl MachineAnswer {
             retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
             hold,
             life: header(LIFE).and_then(|life| life.parse().ok()),
+            check: header(CHECK).and_then(|check| check.parse().ok()),
             body,
         }
     }

@@ -31,14 +31,14 @@ pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, Machine
 pub use outgoing::LeftOut;
 
 pub use message::{
-    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportsAnswer,
-    StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, CheckAnswer, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer,
+    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};
 pub use shown::{
-    CauseShown, ChannelShown, DriftShown, EventShown, FleetStatus, InstanceShown, ListPage, MOST_LINES, MachineShown,
-    MachineState, ReportShown, USUAL_LINES,
+    CauseShown, ChannelShown, CheckShown, DriftShown, EventShown, FleetStatus, InstanceShown, ListPage, MOST_LINES,
+    MachineShown, MachineState, ReportShown, USUAL_LINES,
 };
 
 /// The header in which a machine says which request it signed, and how.
@@ -53,6 +53,8 @@ pub const SESSION: &str = "stead-session";
 pub const HOLD: &str = "stead-hold";
 /// The header that says which life of the machine was heard last: another one than its own shows two machines with one key.
 pub const LIFE: &str = "stead-life";
+/// The header that asks a machine to check at once, with the number of the request: the machine says it when it did.
+pub const CHECK: &str = "stead-check";
 /// The header that says which history of the store answers: another one has a machine send its reports again.
 pub const EPOCH: &str = "stead-epoch";
 

@@ -93,6 +93,8 @@ pub enum MachineAction {
     Look(DesiredAnswer),
     /// The reports behind a number are to be given, the oldest first, as many as this at most; then comes [`MachineEvent::Reports`].
     ReadReports(u64, usize),
+    /// The machine is to be checked at once; then [`Condition::checked`] has this number.
+    Check(u64),
     /// The token is not needed any more.
     ForgetToken,
     /// A report that the controller does not take was left out: its number, and why.
@@ -141,6 +143,8 @@ pub struct Machine {
     number: u64,
     tag: Option<String>,
     condition: Condition,
+    /// The last request to check that was passed on.
+    check: u64,
     /// The last condition that was sent.
     said: Condition,
     asking: Pace,
@@ -170,6 +174,7 @@ impl Machine {
             session: None,
             tag: None,
             condition: Condition::default(),
+            check: 0,
             said: Condition::default(),
             asking: Pace { due, ..Pace::default() },
             reporting: Pace { due, ..Pace::default() },
@@ -249,6 +254,7 @@ impl Machine {
 
     fn has_news(&self) -> bool {
         let is_changed = self.said.health != self.condition.health || self.said.release != self.condition.release;
+        let is_changed = is_changed || self.said.checked != self.condition.checked;
         let is_said = self.said.refuses == self.condition.refuses && !is_changed;
         self.is_admitted() && (self.condition.report > self.memory.acknowledged || !is_said)
     }
@@ -441,6 +447,11 @@ impl Machine {
             self.session = Some((session, now.passed));
         }
         let is_another = answer.life.is_some_and(|life| self.life.named(life));
+        let check = answer.check.filter(|check| ![self.check, self.condition.checked].contains(check));
+        if let Some(check) = check {
+            self.check = check;
+            actions.push(MachineAction::Check(check));
+        }
         match answer.status {
             401 => self.session = None,
             // The disk of this machine may be an older copy of itself: its numbers go on somewhere above.
@@ -453,7 +464,7 @@ impl Machine {
         if let Some(sent) = self.asking.end(answer.number) {
             self.unreached = None;
             if self.is_admitted() {
-                self.was_answered(answer, sent, now, is_another);
+                self.was_answered(answer, sent, now, is_another || check.is_some());
             } else {
                 self.enrolled(answer, now, actions);
             }
@@ -487,8 +498,8 @@ impl Machine {
         }
     }
 
-    /// Takes in the answer to the request that waited. One that names another machine for the first time is answered at once.
-    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now, is_another: bool) {
+    /// Takes in the answer to the request that waited. One that says something, as that of another machine, is followed by the next at once.
+    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now, says: bool) {
         self.hold.clone_from(&answer.hold);
         match (answer.status, serde_json::from_slice::<DesiredAnswer>(&answer.body)) {
             (200, Ok(desired)) => {
@@ -501,7 +512,7 @@ impl Machine {
             }
             (304, _) => {
                 self.asking.succeeded(sent);
-                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 && !is_another {
+                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 && !says {
                     self.asking.spread(now.passed, &mut self.random);
                 }
             }

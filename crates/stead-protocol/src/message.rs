@@ -67,6 +67,15 @@ pub struct HoldRequest {
     pub why: String,
 }
 
+/// Machines were asked to check at once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CheckAnswer {
+    /// The number of the request.
+    pub number: u64,
+    /// How many machines.
+    pub machines: u64,
+}
+
 /// A token is made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TokenRequest {

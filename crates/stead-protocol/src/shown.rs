@@ -123,6 +123,17 @@ pub struct MachineShown {
     pub said: Option<serde_json::Value>,
 }
 
+/// A machine that was asked to check at once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CheckShown {
+    /// Its name.
+    pub machine: String,
+    /// How it is.
+    pub state: MachineState,
+    /// True if it has checked since.
+    pub checked: bool,
+}
+
 /// A fleet in numbers, each of which is the length of a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FleetStatus {

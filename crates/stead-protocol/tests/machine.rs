@@ -286,6 +286,38 @@ fn a_machine_that_learns_of_another_one_with_its_key_says_so_at_once() {
 }
 
 #[test]
+fn it_checks_once_for_each_request_and_says_when_it_did() {
+    let mut machine = admitted(at(0));
+    let asks = |call: &MachineCall, number: Option<u64>| {
+        MachineEvent::Answered(MachineAnswer { check: number, ..answer(call, 304, &json!(null)) })
+    };
+    let checks = |actions: &[MachineAction]| {
+        let of = |action: &MachineAction| if let MachineAction::Check(number) = action { Some(*number) } else { None };
+        actions.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let first = only(machine.handle(at(3_000), is("converged", 0)));
+    let actions = machine.handle(at(4_000), asks(&first, Some(70)));
+    assert_eq!(checks(&actions), [70]);
+    let second = only(actions);
+    assert!(second.waits, "it asks again at once");
+    let actions = machine.handle(at(60_000), asks(&second, Some(70)));
+    assert_eq!(checks(&actions), [0; 0], "the same request");
+    let third = only(actions);
+    let done = Condition { health: "converged".to_owned(), checked: 70, ..Condition::default() };
+    let says = only(machine.handle(at(120_000), MachineEvent::Is(done)));
+    assert_eq!(
+        (says.method, &*says.path, &*says.body),
+        ("POST", "/v1/reports", &b"[]"[..]),
+        "beside the one that waits"
+    );
+    assert!(says.headers.iter().any(|(name, said)| *name == "stead-heartbeat" && said.contains(r#""checked":70"#)));
+    let actions = machine.handle(at(130_000), asks(&third, Some(70)));
+    assert_eq!(checks(&actions), [0; 0], "it was done");
+    let other = machine.handle(at(180_000), asks(&only(actions), Some(60)));
+    assert_eq!(checks(&other), [60], "another history of the store has other numbers");
+}
+
+#[test]
 fn it_looks_at_what_is_newer_and_again_while_that_does_not_end_well() {
     let mut machine = admitted(at(0));
     let asks = only(machine.handle(at(3_000), MachineEvent::Time));

@@ -249,7 +249,7 @@ impl Controller {
         if self.is_over() {
             return;
         }
-        let (mut events, mut is_newer) = (VecDeque::from([event]), false);
+        let (mut events, mut is_newer, mut check) = (VecDeque::from([event]), false, None);
         let mut shared = self.lock();
         let before = (shared.machine.membership().clone(), shared.away.is_some());
         while let Some(event) = events.pop_front() {
@@ -267,6 +267,7 @@ impl Controller {
                         let (reports, last) = self.reports(agent, after, most);
                         events.push_back(MachineEvent::Reports(reports, last));
                     }
+                    MachineAction::Check(number) => check = Some(number),
                     MachineAction::ForgetToken => drop(self.folder.remove(TOKEN)),
                     MachineAction::LeftOut(number, why) => {
                         agent.log.write("reportLost", json!({ "number": number, "failure": why }));
@@ -279,6 +280,9 @@ impl Controller {
         let is_other = *shared.machine.membership() != before.0;
         drop(shared);
         self.woken.notify_all();
+        if let Some(number) = check {
+            agent.check_now(number);
+        }
         if is_newer || is_other {
             agent.lock().following.look |= is_newer;
             agent.changed.notify_all();
@@ -429,6 +433,7 @@ impl Agent {
             release: staged.map(|staged| (staged.channel.clone(), staged.number)),
             refuses: inner.following.failure.as_ref().and_then(|failure| failure.code.map(str::to_owned)),
             report,
+            checked: inner.check.1,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 use stead_fleet::client::{Client, ClientError};
 use stead_hosts::{Filter, MachineName};
 use stead_protocol::{
-    ActShown, CauseShown, DriftShown, EventShown, FleetStatus, HoldRequest, LONGEST_WAIT, ListPage, MachineShown,
-    ReportShown, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, HoldRequest, LONGEST_WAIT, ListPage,
+    MachineShown, ReportShown, StandingRequest, TokenAnswer, TokenRequest,
 };
 use stead_release::Digest;
 use stead_report::{json as line_of_json, pretty, yaml};
 
+/// How long it is until it is asked again for the first time whether machines did what they were asked.
+const SHORT: Duration = Duration::from_millis(100);
 /// How long it is until a controller that is away is asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -132,6 +134,17 @@ pub(crate) enum Asked {
         why: String,
         #[command(flatten)]
         named: Named,
+    },
+    /// Have machines check their documents at once, and show which did
+    Check {
+        /// Ask them now; 'stead fleet drift' lists what they found before
+        #[arg(long, required = true)]
+        now: bool,
+        /// For how many seconds it is waited until all did
+        #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+        wait: u64,
+        #[command(flatten)]
+        meant: Meant,
     },
     /// Create a token with which machines join; it is printed once
     Token {
@@ -273,6 +286,7 @@ fn act(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
                 out.write_all(&client.post(&format!("/v1/machines/{machine}/hold"), &wanted)?)?;
             }
         }
+        Asked::Check { wait, meant, .. } => check(Duration::from_secs(wait), &meant, out)?,
         Asked::Token { uses, seconds, labels, asking } => {
             let labels = labels.into_iter().collect::<BTreeMap<_, _>>();
             let answer = asking.client()?.post("/v1/tokens", &TokenRequest { uses, seconds, labels })?;
@@ -300,6 +314,29 @@ fn stand(named: &Named, standing: &str, out: &mut impl Write) -> Result<(), Box<
     for machine in &named.machines {
         let wanted = StandingRequest { standing: standing.to_owned() };
         out.write_all(&client.post(&format!("/v1/machines/{machine}/standing"), &wanted)?)?;
+    }
+    Ok(())
+}
+
+/// Asks machines to check, waits until they did, and prints which did.
+fn check(wait: Duration, meant: &Meant, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let (client, began) = (meant.listing.asking.client()?, Instant::now());
+    let asked = client.check(meant.filter.as_ref())?;
+    let mut pause = SHORT;
+    let (checks, missing) = loop {
+        let checks: Vec<CheckShown> = client.pages(&format!("/v1/checks/{}", asked.number), None, usize::MAX)?;
+        let missing = checks.iter().filter(|check| !check.checked).count();
+        if missing == 0 || began.elapsed() >= wait {
+            break (checks, missing);
+        }
+        thread::sleep(pause.min(wait.saturating_sub(began.elapsed())));
+        pause = AGAIN.min(pause * 2);
+    };
+    meant.listing.print(out, "checks", &checks, text::checks)?;
+    if missing > 0 {
+        return Err(
+            format!("{missing} of {} machines have not checked within {} s", checks.len(), wait.as_secs()).into()
+        );
     }
     Ok(())
 }

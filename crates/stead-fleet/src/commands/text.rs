@@ -5,7 +5,8 @@ use std::io::IsTerminal as _;
 
 use stead_core::visible::visible;
 use stead_protocol::{
-    ActShown, CauseShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState, ReportShown, SentReport,
+    ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState, ReportShown,
+    SentReport,
 };
 use stead_report::table;
 use stead_system::terminal::width;
@@ -88,6 +89,15 @@ pub(super) fn failures(causes: &[CauseShown]) -> String {
     };
     let rows: Vec<_> = causes.iter().map(row).collect();
     listed(&["Machines", "Type", "Code", "Message", "Names"], &rows, "nothing failed")
+}
+
+pub(super) fn checks(checks: &[CheckShown]) -> String {
+    let row = |check: &CheckShown| {
+        let checked = if check.checked { "yes" } else { "no" };
+        vec![check.machine.clone(), check.state.as_str().to_owned(), checked.to_owned()]
+    };
+    let rows: Vec<_> = checks.iter().map(row).collect();
+    listed(&["Name", "State", "Checked"], &rows, "no machine matches")
 }
 
 pub(super) fn reports(reports: &[ReportShown]) -> String {

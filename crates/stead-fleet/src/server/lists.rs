@@ -22,14 +22,14 @@ use super::requests::{Answered, Asked, refused};
 const MOST_NAMES: usize = 20;
 
 /// The part of a list that is asked for.
-struct Wanted {
-    filter: Option<Filter>,
+pub(super) struct Wanted {
+    pub(super) filter: Option<Filter>,
     after: Option<String>,
     most: usize,
 }
 
 impl Wanted {
-    fn of(asked: &Asked) -> Result<Self, Box<Reply>> {
+    pub(super) fn of(asked: &Asked) -> Result<Self, Box<Reply>> {
         let filter = asked.text("where")?.map(|text| Filter::parse(&text)).transpose();
         let filter = filter.map_err(|error| Box::new(bad(format!("the filter: {}; {}", error.message, error.help))))?;
         let most = match asked.query("most").map(str::parse) {
@@ -66,7 +66,7 @@ impl Controller {
     }
 
     /// A page of what is made of machines that are meant, in the order of their names.
-    fn page<T>(
+    pub(super) fn page<T>(
         &self,
         wanted: &Wanted,
         of: impl Fn(&Machine, MachineState) -> Option<T>,
@@ -91,7 +91,7 @@ impl Controller {
     }
 
     /// The machines that are meant, with their states.
-    fn meant(&self, wanted: &Wanted) -> Vec<(Arc<Machine>, MachineState)> {
+    pub(super) fn meant(&self, wanted: &Wanted) -> Vec<(Arc<Machine>, MachineState)> {
         let at = self.now();
         self.each_machine(|machine| {
             let state = machine.state(at, self.started);

@@ -14,6 +14,9 @@ use super::outcomes::Outcome;
 use super::said::Said;
 use crate::store::{Heartbeat, LastHeard, MachineId, MachineRow, Standing};
 
+/// How long a machine is asked to check at once, in milliseconds: one that is away for longer checks when it is due.
+const CHECKABLE: u64 = 3_600_000;
+
 /// A machine, as far as requests need it.
 pub(super) struct Machine {
     pub(super) row: RwLock<MachineRow>,
@@ -31,6 +34,8 @@ pub(super) struct Machine {
     forked: AtomicU64,
     /// The newest report that was refused: when, and why.
     refused: Mutex<Option<(u64, String)>>,
+    /// The last request to check that it was answered at once for.
+    answered: AtomicU64,
     /// The state that was said of it last, in the list of events.
     said_last: Mutex<Option<MachineState>>,
 }
@@ -98,6 +103,7 @@ impl Machine {
             outcome: RwLock::default(),
             forked: AtomicU64::default(),
             refused: Mutex::default(),
+            answered: AtomicU64::default(),
             said_last: Mutex::default(),
         }
     }
@@ -147,6 +153,21 @@ impl Machine {
     /// The life that was heard last; 0 if none is known.
     pub(super) fn life(&self) -> u64 {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).lives.current()
+    }
+
+    /// The number of the last request to check that it says it did.
+    pub(super) fn checked(&self) -> u64 {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).understood.checked
+    }
+
+    /// The number of the request to check that it has not done, and that is not too old.
+    pub(super) fn unchecked(&self, now: u64) -> Option<u64> {
+        Some(self.row().asked).filter(|asked| *asked > self.checked() && asked.saturating_add(CHECKABLE) > now)
+    }
+
+    /// Returns whether it is asked to check, once for each request: whoever waits is answered at once then.
+    pub(super) fn is_asked_anew(&self, now: u64) -> bool {
+        self.unchecked(now).is_some_and(|asked| self.answered.swap(asked, Ordering::Relaxed) != asked)
     }
 
     /// What is to be written of it, once.

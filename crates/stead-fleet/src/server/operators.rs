@@ -53,6 +53,8 @@ impl Controller {
             Action::Acts => self.acts(asked).await,
             Action::Standing => self.stand(&by, asked).await,
             Action::Hold => self.hold(&by, asked).await,
+            Action::Check => self.check(&by, asked).await,
+            Action::Checks => self.checks(asked),
             Action::Token => self.token(&by, asked).await,
             Action::StoreBlob => self.store_blob(asked).await,
             Action::StoreEnvelope => self.store_envelope(asked).await,
@@ -145,7 +147,7 @@ impl Controller {
     }
 
     /// Writes something together with the act that it is.
-    async fn act(&self, by: &MachineName, did: &str, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
+    pub(super) async fn act(&self, by: &MachineName, did: &str, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
         let body = value!({ "at": self.now(), "by": by.as_str(), "did": did }).to_string();
         for _ in 0..TRIES {
             let parent = self.read(FleetStore::head).await?;

@@ -199,7 +199,7 @@ impl Controller {
             Action::Desired => self.desired(machine, asked, life).await?,
             _ => Box::pin(self.of_machine(route, machine, asked)).await?,
         };
-        let reply = with_life(held(reply, machine, self.now()), machine);
+        let reply = asked_to_check(with_life(held(reply, machine, self.now()), machine), machine, self.now());
         Ok(self.with_session(reply, machine, is_by_key))
     }
 
@@ -346,6 +346,7 @@ impl Controller {
             // Two machines learn of each other, until it is known that there are two.
             let is_second = life != 0 && machine.life() != life && !machine.is_forked();
             let is_over = is_second
+                || machine.is_asked_anew(self.now())
                 || tokio::select! {
                     biased;
                     over = timeout_at(until, changed) => over.is_err(),
@@ -436,6 +437,14 @@ fn with_life(reply: Reply, machine: &Machine) -> Reply {
     match machine.life() {
         0 => reply,
         life => with(reply, HeaderName::from_static(stead_protocol::LIFE), &life.to_string()),
+    }
+}
+
+/// The answer to a machine, which asks it to check if it has not.
+fn asked_to_check(reply: Reply, machine: &Machine, now: u64) -> Reply {
+    match machine.unchecked(now) {
+        Some(number) => with(reply, HeaderName::from_static(stead_protocol::CHECK), &number.to_string()),
+        None => reply,
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Said {
     pub(super) state: Option<MachineState>,
     /// The life that it is in.
     pub(super) life: Life,
+    /// The number of the last request to check that it did.
+    pub(super) checked: u64,
     /// How often it asks, in milliseconds.
     interval: Option<u64>,
 }
@@ -53,7 +55,8 @@ impl Said {
         };
         let interval = said.get("interval").and_then(Value::as_u64).map(|seconds| seconds.saturating_mul(1000));
         let life = Life::deserialize(&said).unwrap_or_default();
-        Self { applied, state: state.or(health), life, interval }
+        let checked = said.get("checked").and_then(Value::as_u64).unwrap_or_default();
+        Self { applied, state: state.or(health), life, checked, interval }
     }
 
     /// How long it is after a machine was heard until it is silent, in milliseconds: two intervals and ten seconds.

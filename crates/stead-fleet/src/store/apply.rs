@@ -123,6 +123,7 @@ impl Transaction<'_> {
             StoreWrite::Enrol(enrolment) => self.enrol(enrolment),
             StoreWrite::Standing(machine, standing) => self.standing(*machine, *standing),
             StoreWrite::Hold { machine, until, why } => self.hold(*machine, *until, why),
+            StoreWrite::Check { machines, number } => self.check(machines, int(*number)),
             StoreWrite::Token(token) => self.token(token),
             StoreWrite::Operator { name, role, digest } => self.operator(name, role, digest),
             StoreWrite::Blob(digest, body) => self.blob(digest, body),
@@ -316,6 +317,18 @@ impl Transaction<'_> {
         Ok(Ok(Written::New))
     }
 
+    fn check(&mut self, machines: &[MachineId], number: i64) -> Step {
+        if machines.is_empty() {
+            return Ok(Ok(Written::Changed(0)));
+        }
+        let ask = format!(
+            "UPDATE machines SET asked = $1, revision = $2 WHERE state = 'admitted' AND asked < $1 AND id IN ({})",
+            listed(machines)
+        );
+        let values = [Param::Int(number), Param::Int(self.revision()?)];
+        self.engine.execute(&ask, &values).map(|asked| Ok(Written::Changed(asked)))
+    }
+
     fn point(&mut self, pointers: &Pointers) -> Step {
         let Pointers { lease, channel, number, machines } = pointers;
         let held = "SELECT count(*) FROM leases WHERE name = $1 AND epoch = $2 AND until > $3";
@@ -328,8 +341,7 @@ impl Transaction<'_> {
         if self.count(there, &[Param::Text(&chain), Param::Int(number)])? == 0 {
             return Ok(Err(WriteRefusal::Release(name.clone(), stated)));
         }
-        // Only numbers get into the text.
-        let among = machines.iter().map(|machine| machine.0.to_string()).collect::<Vec<_>>().join(", ");
+        let among = listed(machines);
         if among.is_empty() {
             return Ok(Ok(Written::Changed(0)));
         }
@@ -490,6 +502,11 @@ impl Transaction<'_> {
     fn count(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<i64> {
         self.engine.rows(statement, values)?.first().ok_or(FleetStoreError::Row("a count"))?.int(0, "a count")
     }
+}
+
+/// The numbers of machines, as statements list them: only numbers get into the text.
+fn listed(machines: &[MachineId]) -> String {
+    machines.iter().map(|machine| machine.0.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The labels that a machine asks for, and those of its token, which come first.

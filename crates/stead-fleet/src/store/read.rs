@@ -34,6 +34,8 @@ pub struct MachineRow {
     pub held: Option<(u64, String)>,
     /// How often secrets were sealed to it.
     pub sealed: u64,
+    /// The number of the last request to check at once.
+    pub asked: u64,
 }
 
 /// What changed behind a revision.
@@ -97,7 +99,7 @@ pub struct LastHeard {
 }
 
 const MACHINE: &str =
-    "SELECT id, name, key, state, labels, joined, channel, number, held_until, held_why, sealed FROM machines";
+    "SELECT id, name, key, state, labels, joined, channel, number, held_until, held_why, sealed, asked FROM machines";
 
 impl FleetStore {
     /// What changed behind a revision; everything behind 0.
@@ -260,5 +262,6 @@ fn machine(row: &Row) -> Answer<MachineRow> {
         desired: if number > 0 { Some((row.parsed(6, TABLE)?, number)) } else { None },
         held: if held > 0 { Some((held, row.text(9, TABLE)?.to_owned())) } else { None },
         sealed: row.count(10, TABLE)?,
+        asked: row.count(11, TABLE)?,
     })
 }

@@ -36,6 +36,9 @@ const STEPS: &[&str] = &[
         PRIMARY KEY(channel, number, machine));
     ALTER TABLE machines ADD COLUMN sealed BIGINT NOT NULL DEFAULT 0;
 ",
+    "
+    ALTER TABLE machines ADD COLUMN asked BIGINT NOT NULL DEFAULT 0;
+",
 ];
 
 /// Brings the tables to the version of this program, and the epoch to the history of the database.

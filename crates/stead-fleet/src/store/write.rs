@@ -41,6 +41,13 @@ pub enum StoreWrite {
         /// Why, for operators.
         why: String,
     },
+    /// Machines are asked to check at once, by a request with a number that is higher than those before.
+    Check {
+        /// The machines. Those that are not admitted are left out.
+        machines: Vec<MachineId>,
+        /// The number.
+        number: u64,
+    },
     /// A token lets machines join.
     Token(Token),
     /// An account of an operator, by the digest of what it is proved with. It replaces a former one.

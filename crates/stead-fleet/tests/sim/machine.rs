@@ -112,7 +112,14 @@ impl Simulated {
 
     fn condition(&self) -> Condition {
         let (release, report) = (self.disk.applied.clone(), self.disk.reports.len() as u64);
-        Condition { version: "1".to_owned(), health: "converged".to_owned(), release, refuses: None, report }
+        Condition {
+            version: "1".to_owned(),
+            health: "converged".to_owned(),
+            release,
+            refuses: None,
+            report,
+            checked: 0,
+        }
     }
 
     /// When it wants to be woken.
@@ -159,7 +166,7 @@ impl Simulated {
                 let last = reports.last().map_or(after, |report| report.number);
                 events.push(MachineEvent::Reports(reports, last));
             }
-            MachineAction::ForgetToken => {}
+            MachineAction::ForgetToken | MachineAction::Check(_) => {}
             MachineAction::LeftOut(number, why) => panic!("{} leaves its report {number} out: {why}", self.name),
         }
     }

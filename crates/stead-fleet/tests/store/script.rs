@@ -105,6 +105,11 @@ fn of_machine(known: &mut Known, write: &str) -> Option<StoreWrite> {
             let machine = *known.machines.get(next()?)?;
             StoreWrite::Hold { machine, until: next()?.parse().ok()?, why: next()?.to_owned() }
         }
+        "check" => {
+            let number = next()?.parse().ok()?;
+            let machines = words.map(|name| known.machines.get(name).copied()).collect::<Option<_>>()?;
+            StoreWrite::Check { machines, number }
+        }
         "point" => {
             let lease = Grant { name: "planner", epoch: next()?.parse().ok()? };
             let (channel, number) = (next()?.parse().ok()?, next()?.parse().ok()?);
@@ -209,7 +214,8 @@ fn show(store: &mut FleetStore, known: &Known, what: &str) -> Result<String, Str
                 let at = row.desired.as_ref().map(|(channel, number)| format!(" at {channel} {number}"));
                 let held = row.held.as_ref().map(|(until, why)| format!(" held {until} {why}"));
                 let labels = serde_json::to_string(&row.labels).unwrap();
-                let more = at.unwrap_or_default() + &held.unwrap_or_default();
+                let asked = Some(row.asked).filter(|asked| *asked > 0).map(|asked| format!(" asked {asked}"));
+                let more = at.unwrap_or_default() + &held.unwrap_or_default() + &asked.unwrap_or_default();
                 format!("{} {}{more} {labels}", row.name, row.standing.as_str())
             });
             shown.collect::<Vec<_>>().join(", ")
