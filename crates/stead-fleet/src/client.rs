@@ -13,9 +13,13 @@ use ureq::Agent;
 use ureq::http::{Request, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+use crate::new_token;
 use crate::store::OperatorAct;
 use stead_hosts::Filter;
-use stead_protocol::{ActShown, CheckAnswer, LONGEST_BLOB, ListPage, MOST_LINES, PublishAnswer};
+use stead_protocol::{
+    AcceptAnswer, AcceptRequest, ActShown, CheckAnswer, InviteAnswer, InviteRequest, LONGEST_BLOB, ListPage,
+    MOST_LINES, PublishAnswer,
+};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -46,6 +50,11 @@ pub enum ClientError {
         /// What it said.
         said: String,
     },
+    /// A link is not one.
+    #[error(
+        "that is not a link as 'stead fleet invite' prints it: the address of a controller, and a secret behind '/#'"
+    )]
+    Link,
     /// A file of the source is not what it should be.
     #[error("'{}': {why}", path.display())]
     Source {
@@ -68,26 +77,54 @@ type Answered<T> = Result<T, ClientError>;
 pub struct Client {
     agent: Agent,
     url: String,
-    token: Sensitive<String>,
+    /// The token of the operator, if one asks.
+    token: Option<Sensitive<String>>,
 }
 
 fn read(path: &Path) -> Answered<Vec<u8>> {
     fs::read(path).map_err(|source| ClientError::Read { path: path.to_owned(), source })
 }
 
+/// The secret in a file.
+fn secret(path: &Path) -> Answered<Sensitive<String>> {
+    let text = String::from_utf8(read(path)?)
+        .map_err(|_| ClientError::Source { path: path.to_owned(), why: "it does not hold a secret".to_owned() })?;
+    Ok(Sensitive::new(text.trim().to_owned()))
+}
+
 impl Client {
     /// A client for the controller at an address, which has this certificate or one that it vouches for. The token is in a file.
     pub fn new(url: &str, certificate: &Path, token: &Path) -> Answered<Self> {
+        Ok(Self { token: Some(secret(token)?), ..Self::guest(url, certificate)? })
+    }
+
+    /// A client of nobody who is known there yet.
+    fn guest(url: &str, certificate: &Path) -> Answered<Self> {
         let unusable = |_| ClientError::Certificate(certificate.to_owned());
         let roots = RootCerts::new_with_certs(&[Certificate::from_pem(&read(certificate)?).map_err(unusable)?]);
-        let token = String::from_utf8(read(token)?)
-            .map_err(|_| ClientError::Source { path: token.to_owned(), why: "it does not hold a token".to_owned() })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build();
         let config =
             Agent::config_builder().http_status_as_error(false).https_only(true).max_redirects(0).tls_config(tls);
         let agent = config.timeout_global(Some(PATIENCE)).build().into();
-        Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), token: Sensitive::new(token.trim().to_owned()) })
+        Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), token: None })
+    }
+
+    /// Takes the account of the link in a file, and returns the token that proves from now on who it is.
+    pub fn take_account(link: &Path, certificate: &Path) -> Answered<Sensitive<String>> {
+        let link = secret(link)?;
+        let (url, invitation) = link.expose().split_once("/#").ok_or(ClientError::Link)?;
+        let token = new_token();
+        let digest = Digest::of(token.expose().as_bytes()).to_string();
+        let request = AcceptRequest { invitation: invitation.to_owned(), token: digest };
+        parsed::<AcceptAnswer>(&Self::guest(url, certificate)?.post("/v1/accounts", &request)?)?;
+        Ok(token)
+    }
+
+    /// Offers an account, and returns the link with which it is taken.
+    pub fn invite(&self, request: &InviteRequest) -> Answered<Sensitive<String>> {
+        let answer: InviteAnswer = parsed(&self.post("/v1/invitations", request)?)?;
+        Ok(Sensitive::new(format!("{}/#{}", self.url, answer.invitation)))
     }
 
     fn ask(&self, method: &str, path: &str, body: Option<&[u8]>) -> Answered<Vec<u8>> {
@@ -97,7 +134,10 @@ impl Client {
     fn ask_waiting(&self, method: &str, path: &str, body: Option<&[u8]>, seconds: u64) -> Answered<Vec<u8>> {
         let unreached = |error: &dyn std::fmt::Display| ClientError::Unreached(error.to_string());
         let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let request = request.header("authorization", format!("Bearer {}", self.token.expose()));
+        let request = match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
+            None => request,
+        };
         let request = if seconds > 0 { request.header("prefer", format!("wait={seconds}")) } else { request };
         let response = match body {
             Some(body) => self.agent.run(request.body(body).map_err(|why| unreached(&why))?),

@@ -62,7 +62,7 @@ enum Command {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Create the account of an operator, or replace its token; the token is printed once
+    /// Create the account of an operator, or replace its token, beside the store; the token is printed once
     Operator(OperatorArguments),
     /// Run a demonstration in a folder: a controller, three machines, a release, a drift and its repair; needs no root
     Demo(DemoArguments),
@@ -181,6 +181,13 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
+impl OperatorRole {
+    /// The word for it.
+    fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 impl Kept {
     fn open(&self) -> Result<(Folder, StorePlace), Box<dyn Error>> {
         let folder = Folder::create(&self.folder)?;
@@ -291,8 +298,7 @@ fn make(operator: &OperatorArguments) -> Result<(), Box<dyn Error>> {
     let (_folder, place) = operator.kept.open()?;
     let token = new_token();
     let digest = Digest::of(token.expose().as_bytes());
-    let role = operator.role.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let write = StoreWrite::Operator { name: operator.name.clone(), role, digest };
+    let write = StoreWrite::Operator { name: operator.name.clone(), role: operator.role.word(), digest };
     let (outcomes, _) = place.open()?.commit(&[vec![write]])?;
     outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     writeln!(std::io::stdout(), "{}", token.expose())?;

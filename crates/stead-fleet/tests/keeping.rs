@@ -1,4 +1,4 @@
-//! Retention, secrets, copies, replaced keys and the log of a controller.
+//! Retention, secrets, accounts, copies, replaced keys and the log of a controller.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
@@ -305,8 +305,74 @@ fn keys_are_replaced_and_no_machine_that_polls_is_refused() {
 }
 
 fn run(words: &[&str], folders: &[&Path]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders).output().unwrap();
+    printed(Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders))
+}
+
+/// Returns whether a command succeeds, and what it prints.
+fn printed(command: &mut Command) -> (bool, String) {
+    let output = command.output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// An operator takes the account of a link by a token of one's own, which is sent to nobody.
+#[test]
+fn an_account_is_taken_by_a_link_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(folder.path());
+    let [ann, ben] = [("ann", "approver"), ("ben", "operator")].map(|(name, role)| operator(&place, name, role));
+    let site = Site::start(folder.path(), &place);
+    let state = folder.path().join("state");
+    let run = |token: &str, words: &[&str]| {
+        std::fs::write(state.join("token"), token).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.args(words).args(["--url", &site.url, "--certificate"]).arg(state.join("tls.pem"));
+        printed(command.arg("--token-file").arg(state.join("token")))
+    };
+    let accept = |link: &str| {
+        std::fs::write(state.join("link"), link).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        printed(command.arg("accept").arg(state.join("link")).arg("--certificate").arg(state.join("tls.pem")))
+    };
+    let refusal = (false, "error: refused: the link is not valid, or no longer\n".to_owned());
+    let (is_good, link) = run(&ann, &["invite", "cid", "--role", "operator"]);
+    assert!(is_good && link.starts_with(&format!("{}/#", site.url)), "{link}");
+    assert!(!run(&ben, &["invite", "eve", "--role", "approver"]).0, "who may not publish makes no accounts");
+    let (is_good, token) = accept(&link);
+    assert!(is_good, "{token}");
+    assert!(run(&token, &["token"]).0 && !run(&token, &["invite", "eve", "--role", "viewer"]).0);
+    assert_eq!(accept(&link), refusal, "once");
+    assert!(run(&token, &["status"]).0, "who was first keeps it");
+    // A token that was lost: the former one counts until the link is used, and a newer link ends an older one.
+    let [older, newer] = [(); 2].map(|()| run(&ann, &["invite", "cid", "--role", "viewer", "--for", "600"]).1);
+    assert!(run(&token, &["status"]).0);
+    assert_eq!(accept(&older), refusal);
+    let (is_good, other) = accept(&newer);
+    assert!(is_good && !run(&token, &["status"]).0, "{other}");
+    assert!(run(&other, &["status"]).0 && !run(&other, &["token"]).0, "it looks alone");
+    for text in ["", "https://localhost", "x/#y"] {
+        assert!(!accept(text).0, "{text}");
+    }
+    assert!(accept("no link").1.starts_with("error: that is not a link as 'stead fleet invite' prints it"));
+    for wrong in [
+        json!({ "name": "cid", "role": "root", "seconds": 9 }),
+        json!({ "name": "cid", "role": "viewer", "seconds": 0 }),
+    ] {
+        assert_eq!(site.tell(&ann, "/v1/invitations", &wrong).status, 400, "{wrong}");
+    }
+    assert_eq!(site.tell("", "/v1/accounts", &json!({ "invitation": "x", "token": "y" })).status, 400);
+    // The chain has who, and no secret.
+    let (_, acts) = run(&ann, &["audit", "list"]);
+    assert!(
+        acts.contains("invite cid as operator for 86400 s") && acts.contains("take the account cid as viewer"),
+        "{acts}"
+    );
+    let secrets = [link, newer].map(|link| link.trim().rsplit('#').next().unwrap().to_owned());
+    let kept = std::fs::read(folder.path().join("fleet.db")).unwrap();
+    let log = std::fs::read(folder.path().join("fleet.db-wal")).unwrap_or_default();
+    for secret in secrets.iter().map(String::as_str).chain([token.trim(), other.trim()]) {
+        let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+        assert!(!has(&kept) && !has(&log) && !acts.contains(secret), "a secret is kept");
+    }
 }
 
 /// The history of the store of a controller, which ends as an operator has it end.

@@ -31,8 +31,9 @@ pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, Machine
 pub use outgoing::LeftOut;
 
 pub use message::{
-    ActShown, CheckAnswer, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer,
-    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
+    AcceptAnswer, AcceptRequest, ActShown, CheckAnswer, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest,
+    InviteAnswer, InviteRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportsAnswer, StandingRequest, TokenAnswer,
+    TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};
@@ -60,7 +61,7 @@ pub const EPOCH: &str = "stead-epoch";
 
 /// The longest a machine waits for something newer, in seconds: proxies and firewalls end what is silent for a minute.
 pub const LONGEST_WAIT: u64 = 50;
-/// The longest request to join, in bytes: anybody may send one.
+/// The longest request to join or to take an account, in bytes: anybody may send one.
 pub const LONGEST_ENROLMENT: usize = 16 << 10;
 /// The longest body of a machine, in bytes.
 pub const LONGEST_BODY: usize = 1 << 20;

@@ -76,6 +76,42 @@ pub struct CheckAnswer {
     pub machines: u64,
 }
 
+/// An account is offered to whoever has the link first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InviteRequest {
+    /// The name of the account. A former token of it counts until the link is used.
+    pub name: String,
+    /// What it may do: `viewer`, `operator` or `approver`.
+    pub role: String,
+    /// For how many seconds.
+    pub seconds: u64,
+}
+
+/// The secret of the link, which is said once.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct InviteAnswer {
+    /// Its text.
+    pub invitation: String,
+}
+
+/// Whoever has the link takes the account.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct AcceptRequest {
+    /// The secret of the link.
+    pub invitation: String,
+    /// The digest of the token that proves from now on who it is. The token itself is sent to nobody.
+    pub token: String,
+}
+
+/// The account.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AcceptAnswer {
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub role: String,
+}
+
 /// A token is made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TokenRequest {

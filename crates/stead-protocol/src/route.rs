@@ -52,6 +52,8 @@ pub enum Action {
     Metrics,
     Standing,
     Hold,
+    Invite,
+    Accept,
     Check,
     Checks,
     Token,
@@ -81,6 +83,7 @@ const fn route(method: &'static str, path: &'static str, asker: Asker, action: A
 /// Each request that is answered; any other one is not found, whoever asks.
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/enrol", Asker::Anybody, Action::Enrol),
+    route("POST", "/v1/accounts", Asker::Anybody, Action::Accept),
     route("GET", "/v1/desired", Asker::Machine, Action::Desired),
     route("POST", "/v1/reports", Asker::Machine, Action::Reports),
     route("GET", "/v1/source/root", Asker::Machine, Action::Root),
@@ -105,6 +108,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/tokens", Asker::Operator, Action::Token),
     route("PUT", "/v1/sealed/*/*/*", Asker::Operator, Action::StoreEnvelope),
     route("PUT", "/v1/blobs/*", Asker::Approver, Action::StoreBlob),
+    route("POST", "/v1/invitations", Asker::Approver, Action::Invite),
     route("POST", "/v1/statements/*", Asker::Approver, Action::Publish),
 ];
 

@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 use stead_fleet::client::{Client, ClientError};
 use stead_hosts::{Filter, MachineName};
 use stead_protocol::{
-    ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, HoldRequest, LONGEST_WAIT, ListPage,
-    MachineShown, ReportShown, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, HoldRequest, InviteRequest, LONGEST_WAIT,
+    ListPage, MachineShown, ReportShown, StandingRequest, TokenAnswer, TokenRequest,
 };
 use stead_release::Digest;
 use stead_report::{json as line_of_json, pretty, yaml};
+
+use crate::OperatorRole;
 
 /// How long it is until it is asked again for the first time whether machines did what they were asked.
 const SHORT: Duration = Duration::from_millis(100);
@@ -145,6 +147,28 @@ pub(crate) enum Asked {
         wait: u64,
         #[command(flatten)]
         meant: Meant,
+    },
+    /// Create a link with which somebody takes the account of an operator, once; it is printed once
+    Invite {
+        /// The name of the account
+        #[arg(value_parser = name)]
+        name: MachineName,
+        /// What it may do
+        #[arg(long)]
+        role: OperatorRole,
+        /// For how many seconds the link is valid
+        #[arg(long = "for", value_name = "SECONDS", default_value_t = 86_400)]
+        seconds: u64,
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Take the account of a link, and print the token of the account
+    Accept {
+        /// The file with the link, or '-' for standard input
+        link: PathBuf,
+        /// The certificate of the controller, or of who vouches for it, in PEM
+        #[arg(long, value_name = "FILE", env = "STEAD_FLEET_CERTIFICATE")]
+        certificate: PathBuf,
     },
     /// Create a token with which machines join; it is printed once
     Token {
@@ -285,6 +309,14 @@ fn act(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
                 let wanted = HoldRequest { seconds, why: why.clone() };
                 out.write_all(&client.post(&format!("/v1/machines/{machine}/hold"), &wanted)?)?;
             }
+        }
+        Asked::Invite { name, role, seconds, asking } => {
+            let request = InviteRequest { name: name.to_string(), role: role.word(), seconds };
+            writeln!(out, "{}", asking.client()?.invite(&request)?.expose())?;
+        }
+        Asked::Accept { link, certificate } => {
+            let file = if link.as_os_str() == "-" { "/dev/stdin".into() } else { link };
+            writeln!(out, "{}", Client::take_account(&file, &certificate)?.expose())?;
         }
         Asked::Check { wait, meant, .. } => check(Duration::from_secs(wait), &meant, out)?,
         Asked::Token { uses, seconds, labels, asking } => {

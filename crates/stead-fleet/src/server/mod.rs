@@ -1,6 +1,7 @@
 //! A controller at work: what it knows in memory, and how it answers.
 
 mod access;
+mod accounts;
 mod checks;
 mod envelopes;
 mod events;

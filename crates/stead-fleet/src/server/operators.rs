@@ -53,6 +53,7 @@ impl Controller {
             Action::Acts => self.acts(asked).await,
             Action::Standing => self.stand(&by, asked).await,
             Action::Hold => self.hold(&by, asked).await,
+            Action::Invite => self.invite(&by, asked).await,
             Action::Check => self.check(&by, asked).await,
             Action::Checks => self.checks(asked),
             Action::Token => self.token(&by, asked).await,

@@ -78,7 +78,7 @@ impl From<WriteRefusal> for Box<Reply> {
             return Self::new(later(refusal));
         }
         let status = match &refusal {
-            WriteRefusal::Token => StatusCode::FORBIDDEN,
+            WriteRefusal::Token | WriteRefusal::Invitation => StatusCode::FORBIDDEN,
             WriteRefusal::Full(_) => StatusCode::TOO_MANY_REQUESTS,
             WriteRefusal::Machine(_) => StatusCode::NOT_FOUND,
             WriteRefusal::Blob(_) => StatusCode::FAILED_DEPENDENCY,

@@ -148,6 +148,7 @@ where
     let Some(machine) = machine else {
         let answered = match route.action {
             Action::Enrol => Box::pin(controller.enrol(&asked)).await,
+            Action::Accept => Box::pin(controller.take_account(&asked)).await,
             _ => Box::pin(controller.of_operator(route, &asked)).await,
         };
         return match answered {
@@ -170,7 +171,7 @@ where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
     let limit = match route.action {
-        Action::Enrol => LONGEST_ENROLMENT,
+        Action::Enrol | Action::Accept => LONGEST_ENROLMENT,
         Action::StoreBlob | Action::Publish => LONGEST_BLOB,
         _ => LONGEST_BODY,
     };

@@ -9,8 +9,8 @@ use super::FleetStore;
 use super::engine::{Answer, Column, Engine, FleetStoreError, Insertion, Param, Scope};
 use super::schema;
 use super::write::{
-    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite,
-    StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
+    Chain, Enrolment, Grant, Heartbeat, Invitation, MachineId, OperatorAct, Pointers, SignedStatement, Standing,
+    StoreWrite, StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
 };
 
 /// The outcome of a unit.
@@ -126,6 +126,8 @@ impl Transaction<'_> {
             StoreWrite::Check { machines, number } => self.check(machines, int(*number)),
             StoreWrite::Token(token) => self.token(token),
             StoreWrite::Operator { name, role, digest } => self.operator(name, role, digest),
+            StoreWrite::Invite(invitation) => self.invite(invitation),
+            StoreWrite::Accept { invitation, token } => self.take_account(invitation, token),
             StoreWrite::Blob(digest, body) => self.blob(digest, body),
             StoreWrite::Statement(statement) => self.statement(statement),
             StoreWrite::Envelope(envelope) => self.envelope(envelope),
@@ -253,6 +255,34 @@ impl Transaction<'_> {
         let values = [Param::Text(name.as_str()), Param::Text(role), Param::Text(digest.as_str())];
         self.revision()?;
         self.insert(insert, &values)
+    }
+
+    fn invite(&mut self, invitation: &Invitation) -> Step {
+        let Invitation { digest, name, role, length } = invitation;
+        let (digest, name) = (Param::Text(digest.as_str()), Param::Text(name.as_str()));
+        let former = "DELETE FROM invitations WHERE name = $1 AND token = '' AND digest <> $2";
+        self.engine.execute(former, &[name, digest])?;
+        let insert = "INSERT INTO invitations(digest, name, role, expires, token) VALUES($1, $2, $3, $4, '')
+            ON CONFLICT DO NOTHING";
+        let expires = Param::Int(self.now.saturating_add(int(*length)));
+        self.insert(insert, &[digest, name, Param::Text(role), expires])
+    }
+
+    /// Makes the account of a link. Used again with the same token it does nothing: the account may have another one since.
+    fn take_account(&mut self, invitation: &Digest, token: &Digest) -> Step {
+        let offered = "SELECT name, role, token FROM invitations WHERE digest = $1 AND expires > $2";
+        let digest = Param::Text(invitation.as_str());
+        let rows = self.engine.rows(offered, &[digest, Param::Int(self.now)])?;
+        let Some(row) = rows.first() else { return Ok(Err(WriteRefusal::Invitation)) };
+        match row.text(2, "invitations")? {
+            "" => {}
+            used if used == token.as_str() => return Ok(Ok(Written::Known)),
+            _ => return Ok(Err(WriteRefusal::Invitation)),
+        }
+        let (name, role) = (row.name(0, "invitations")?, row.text(1, "invitations")?);
+        let used = "UPDATE invitations SET token = $2 WHERE digest = $1";
+        self.engine.execute(used, &[digest, Param::Text(token.as_str())])?;
+        self.operator(&name, role, token)
     }
 
     fn blob(&mut self, digest: &Digest, body: &[u8]) -> Step {
@@ -492,7 +522,10 @@ impl Transaction<'_> {
             ORDER BY stored LIMIT $3)";
         let values = [Param::Int(int(before)), Param::Int(KEPT_RELEASES), Param::Int(MOST_SWEPT)];
         let gone = self.engine.execute(sweep, &values)?;
-        self.engine.execute("DELETE FROM tokens WHERE expires < $1", &[Param::Int(int(before))])?;
+        for table in ["tokens", "invitations"] {
+            let over = format!("DELETE FROM {table} WHERE expires < $1");
+            self.engine.execute(&over, &[Param::Int(int(before))])?;
+        }
         let envelopes = "DELETE FROM envelopes WHERE number <= (
             SELECT max(s.number) - $1 FROM statements s WHERE s.chain = 'channel/' || envelopes.channel)";
         self.engine.execute(envelopes, &[Param::Int(KEPT_RELEASES)])?;

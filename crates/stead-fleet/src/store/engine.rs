@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use stead_hosts::MachineName;
+
 /// The reason why a database did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetStoreError {
@@ -155,6 +157,11 @@ impl Row {
 
     pub(crate) fn parsed<T: std::str::FromStr>(&self, column: usize, table: &'static str) -> Answer<T> {
         self.text(column, table)?.parse().map_err(|_| FleetStoreError::Row(table))
+    }
+
+    /// The name of a machine or an operator.
+    pub(crate) fn name(&self, column: usize, table: &'static str) -> Answer<MachineName> {
+        MachineName::parse(self.text(column, table)?).map_err(|_| FleetStoreError::Row(table))
     }
 
     /// A count, a number or a time, of which none is negative.

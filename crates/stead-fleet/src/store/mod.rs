@@ -21,8 +21,8 @@ pub use apply::UnitOutcome;
 pub use engine::FleetStoreError;
 pub use read::{Changes, LastHeard, MachineRow, StoredAct, StoredReport, StoredStatement};
 pub use write::{
-    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite,
-    StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
+    Chain, Enrolment, Grant, Heartbeat, Invitation, MachineId, OperatorAct, Pointers, SignedStatement, Standing,
+    StoreWrite, StoredEnvelope, Token, Unit, WriteRefusal, Written, labels_text,
 };
 pub use writer::{Done, Writer, WriterError};
 

@@ -228,6 +228,14 @@ impl FleetStore {
         rows.iter().map(|row| Ok((MachineId(row.int(0, "forks")?), row.count(1, "forks")?))).collect()
     }
 
+    /// The name and the role of the account that a link offers, by the digest of its secret.
+    pub fn invitation(&mut self, digest: &Digest) -> Answer<Option<(MachineName, String)>> {
+        let query = "SELECT name, role FROM invitations WHERE digest = $1";
+        let rows = self.engine().rows(query, &[Param::Text(digest.as_str())])?;
+        let account = |row: &Row| Ok((row.name(0, "invitations")?, row.text(1, "invitations")?.to_owned()));
+        rows.first().map(account).transpose()
+    }
+
     /// The number of the last act; 0 if there is none.
     pub fn count_acts(&mut self) -> Answer<u64> {
         let rows = self.engine().rows("SELECT coalesce(max(number), 0) FROM acts", &[])?;
@@ -239,13 +247,9 @@ impl FleetStore {
         let rows = self
             .engine()
             .rows("SELECT name, role FROM operators WHERE digest = $1", &[Param::Text(digest.as_str())])?;
-        let operator = |row: &Row| Ok((name(row.text(0, "operators")?)?, row.text(1, "operators")?.to_owned()));
+        let operator = |row: &Row| Ok((row.name(0, "operators")?, row.text(1, "operators")?.to_owned()));
         rows.first().map(operator).transpose()
     }
-}
-
-fn name(text: &str) -> Answer<MachineName> {
-    MachineName::parse(text).map_err(|_| FleetStoreError::Row("a name"))
 }
 
 fn machine(row: &Row) -> Answer<MachineRow> {
@@ -254,7 +258,7 @@ fn machine(row: &Row) -> Answer<MachineRow> {
     let held = row.count(8, TABLE)?;
     Ok(MachineRow {
         id: MachineId(row.int(0, TABLE)?),
-        name: name(row.text(1, TABLE)?)?,
+        name: row.name(1, TABLE)?,
         key: PublicKey::parse(row.text(2, TABLE)?).map_err(|_| FleetStoreError::Row(TABLE))?,
         standing: row.parsed(3, TABLE)?,
         labels: serde_json::from_str(row.text(4, TABLE)?).map_err(|_| FleetStoreError::Row(TABLE))?,

@@ -38,6 +38,8 @@ const STEPS: &[&str] = &[
 ",
     "
     ALTER TABLE machines ADD COLUMN asked BIGINT NOT NULL DEFAULT 0;
+    CREATE TABLE invitations(
+        digest TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, expires BIGINT NOT NULL, token TEXT NOT NULL);
 ",
 ];
 

@@ -59,6 +59,15 @@ pub enum StoreWrite {
         /// The digest of its token.
         digest: Digest,
     },
+    /// A link lets whoever has it take an account, once.
+    Invite(Invitation),
+    /// Somebody takes an account by a link.
+    Accept {
+        /// The digest of the secret of the link.
+        invitation: Digest,
+        /// The digest of the token of the account.
+        token: Digest,
+    },
     /// Content by its name. Nobody is pointed to it yet.
     Blob(Digest, Bytes),
     /// Something that operators signed, at its place in a chain.
@@ -145,6 +154,19 @@ pub struct Token {
     pub length: u64,
     /// The labels that its machines ask for, as JSON.
     pub labels: String,
+}
+
+/// A link for an account of an operator. It takes the place of a former one that was not used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Invitation {
+    /// The digest of its secret, which is not kept.
+    pub digest: Digest,
+    /// The name of the account.
+    pub name: MachineName,
+    /// What it may do.
+    pub role: String,
+    /// For how long, in milliseconds.
+    pub length: u64,
 }
 
 /// The chain that a statement belongs to.
@@ -274,6 +296,9 @@ pub enum WriteRefusal {
     /// The token is not known, was used up or is too old.
     #[error("the token is not valid, or no longer")]
     Token,
+    /// The link is not known, was used or is too old.
+    #[error("the link is not valid, or no longer")]
+    Invitation,
     /// Another machine has the name.
     #[error("the name '{0}' is taken: retire that machine, or use another name")]
     Name(MachineName),

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use stead_fleet::store::{
-    Chain, Enrolment, FleetStore, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing,
-    StorePlace, StoreWrite, Token, UnitOutcome, Written,
+    Chain, Enrolment, FleetStore, Grant, Heartbeat, Invitation, MachineId, OperatorAct, Pointers, SignedStatement,
+    Standing, StorePlace, StoreWrite, Token, UnitOutcome, Written,
 };
 use stead_hosts::MachineName;
 use stead_release::{Digest, PublicKey};
@@ -147,6 +147,11 @@ fn of_fleet(known: &mut Known, write: &str) -> Option<StoreWrite> {
             let (name, role) = (MachineName::parse(next()?).ok()?, next()?.to_owned());
             StoreWrite::Operator { name, role, digest: known.digest(next()?) }
         }
+        "invite" => {
+            let (name, role, digest) = (MachineName::parse(next()?).ok()?, next()?.to_owned(), known.digest(next()?));
+            StoreWrite::Invite(Invitation { digest, name, role, length: next()?.parse().ok()? })
+        }
+        "accept" => StoreWrite::Accept { invitation: known.digest(next()?), token: known.digest(next()?) },
         "blob" => {
             let text = next()?;
             StoreWrite::Blob(known.digest(text), Bytes::copy_from_slice(text.as_bytes()))
