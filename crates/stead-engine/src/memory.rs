@@ -321,6 +321,10 @@ impl Journal for Ledger<'_> {
         self.journal.append(events)
     }
 
+    fn counted(&mut self, events: Vec<Event>) {
+        self.journal.counted(events);
+    }
+
     /// Records what is owed by now. A failure is only reported: the record then says more than is owed, and nothing is lost.
     fn settle(&mut self, run: &Run) {
         let paths = |instances: Vec<InstancePath>| instances.iter().map(ToString::to_string).collect::<Owed>();

@@ -461,6 +461,7 @@ impl Executor<'_> {
             self.waking.note(self.run, event);
             self.follower.event(self.run, event);
         }
+        self.journal.counted(events);
         Ok(())
     }
 }

@@ -21,6 +21,9 @@ pub trait Journal {
     /// and nothing may be appended any more.
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError>;
 
+    /// Takes over events that were appended, once they count.
+    fn counted(&mut self, _: Vec<Event>) {}
+
     /// Called before the run lets others change the machine, and at its end: everything appended so far has come to an end.
     fn settle(&mut self, _: &Run) {}
 
@@ -54,6 +57,10 @@ impl Journal for NoJournal {
 impl<J: Journal + ?Sized> Journal for &mut J {
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
         (**self).append(events)
+    }
+
+    fn counted(&mut self, events: Vec<Event>) {
+        (**self).counted(events);
     }
 
     fn settle(&mut self, run: &Run) {

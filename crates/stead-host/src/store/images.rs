@@ -75,16 +75,19 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// The root of the system, without links.
-    fn real_root(&self) -> PathBuf {
-        let root = self.root.as_deref().unwrap_or(Path::new("/"));
-        std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
+    fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
     }
 
     /// Where a path without links from the root of the system is: one in which a link is by now leads nowhere.
     pub fn place(&self, path: &Path) -> SystemPath {
-        below(&SystemRoot::below(&self.real_root()), path)
+        below(&SystemRoot::below(&real(self.root())), path)
     }
+}
+
+/// A root without links.
+fn real(root: &Path) -> PathBuf {
+    std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
 }
 
 fn below(root: &SystemRoot, path: &Path) -> SystemPath {
@@ -180,12 +183,31 @@ impl Images {
     /// # Errors
     /// When the file cannot be written, and it must be.
     pub fn begin(file: File, keys: &Keys, scene: Scene, on_failure: OnFailure) -> Result<Self, ImagesError> {
+        let images = Self::without_file(scene.root(), scene.undoes.is_some(), on_failure);
+        images.open(file, keys, scene)?;
+        Ok(images)
+    }
+
+    /// The keeper of the changes of a run below a root, which may take another one back, without a file so far.
+    pub fn without_file(root: &Path, takes_back: bool, on_failure: OnFailure) -> Self {
+        let base = real(root);
+        let root = SystemRoot::below(&base);
+        let (paths, states) = (HashMap::new(), BTreeMap::new());
+        let log = Log { file: None, memory: None, on_failure, room: MOST, paths, states };
+        Self(Arc::new(Kept { root, base, takes_back, log: Mutex::new(log) }))
+    }
+
+    /// Gives it a new file, before the run changes anything.
+    ///
+    /// # Errors
+    /// When the file cannot be written, and it must be.
+    pub fn open(&self, file: File, keys: &Keys, scene: Scene) -> Result<(), ImagesError> {
         let name = Keys::unused_name()?;
         let sequence = keys.sequences(SealingPurpose::IMAGES, &name)?.into_iter().next().ok_or(StoreError::Seal)?;
         let header = Some(format!("{HEADER}{name}\n"));
-        let images = Self::of(Some(Sealed { file, header, sequence }), on_failure, &scene);
-        images.0.log().write(&Entry::Began(scene), &[])?;
-        Ok(images)
+        let mut log = self.0.log();
+        log.file = Some(Sealed { file, header, sequence });
+        log.write(&Entry::Began(scene), &[])
     }
 
     /// Takes in what an earlier part of the run kept, so that all of it is kept together. What somebody changed since is kept
@@ -217,7 +239,7 @@ impl Images {
 
     /// Begins to keep what a run changes, for this process alone.
     pub fn in_memory(scene: Scene) -> Self {
-        Self::of(None, OnFailure::GoOn, &scene).remembering(scene)
+        Self::without_file(scene.root(), false, OnFailure::GoOn).remembering(scene)
     }
 
     /// Keeps it for this process as well.
@@ -225,13 +247,6 @@ impl Images {
     pub fn remembering(self, scene: Scene) -> Self {
         self.0.log().memory = Some(vec![(Entry::Began(scene), KeptContent::default())]);
         self
-    }
-
-    fn of(file: Option<Sealed>, on_failure: OnFailure, scene: &Scene) -> Self {
-        let base = scene.real_root();
-        let root = SystemRoot::below(&base);
-        let log = Log { file, memory: None, on_failure, room: MOST, paths: HashMap::new(), states: BTreeMap::new() };
-        Self(Arc::new(Kept { root, base, takes_back: scene.undoes.is_some(), log: Mutex::new(log) }))
     }
 
     /// Takes what was kept for this process; `None` where that is not all.

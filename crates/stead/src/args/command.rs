@@ -52,7 +52,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<SlsCommand>,
     },
-    /// List the runs that 'apply --record' recorded, or show one of them
+    /// List the runs that 'apply' recorded, or show one of them
     History(Deferred<History>),
     /// Make and check what operators sign and machines follow
     Release {

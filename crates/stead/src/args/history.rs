@@ -17,9 +17,12 @@ const RECORDING: &str = "Recording";
 #[derive(Debug, Args)]
 #[command(next_help_heading = RECORDING)]
 pub(super) struct Recording {
-    /// Record what the run does, for 'stead history' and 'stead undo'
+    /// Record the run also where it changes nothing, and do nothing where it cannot be recorded
     #[arg(long, env = "STEAD_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new())]
     record: bool,
+    /// Do not record what the run does, which 'stead undo' cannot take back then
+    #[arg(long)]
+    no_record: bool,
     /// How many recorded runs are kept; the oldest are removed
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     keep_runs: NonZeroUsize,
@@ -29,10 +32,12 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Where a run is recorded, if it is: one that goes on without whoever asked for it always.
+    /// Where a run is recorded, if it is: one that goes on without whoever asked for it always, and whatever the environment says not
+    /// where the command line says so.
     pub(super) fn request(self, detaches: bool) -> Option<RecordingRequest> {
-        let is_recorded = self.record || detaches;
-        is_recorded.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs, stated: true, detaches })
+        let stated = self.record && !self.no_record || detaches;
+        let is_recorded = stated || !self.no_record;
+        is_recorded.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs, stated, detaches })
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn chosen(text: &str, ids: &[RunId], directory: &Path) -> Result<RunI
         [one] => return Ok((*one).clone()),
         _ if ids.is_empty() => {
             let message = format!("no run is recorded in '{}'", directory.display());
-            (message, "'stead apply --record' records one".to_owned())
+            (message, "'stead apply' records one that changes something".to_owned())
         }
         [] => {
             let near = nearest(text, ids.iter().map(RunId::as_str)).map(did_you_mean);

@@ -171,8 +171,7 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
     let mut execution = RunOptions { policy, retention, planned, ..RunOptions::new(mode, ready.width) };
-    let recording = recorder.map(|recorder| recorder.begin(ready)).transpose()?.flatten();
-    let recorded = recording.map(|recording| recording.into_execution(&mut execution));
+    let recorded = recorder.map(|recorder| recorder.record(ready, &mut execution)).transpose()?;
     let run = written_soon(|| {
         executed(ready, view, execution, |run, event| {
             if let Some(history) = &mut history {

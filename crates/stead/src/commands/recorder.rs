@@ -1,9 +1,13 @@
 //! The recording of a run: its events, and what it changes, as it was before.
 
+use std::cell::OnceCell;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use jiff::Timestamp;
-use stead_core::event::Event;
+use stead_core::call::Execution;
+use stead_core::event::{Event, EventKind};
 use stead_core::run::Run;
 use stead_engine::{RunOptions, Summary, error_chain};
 use stead_host::journal::{Beginning, FileJournal, Journal, JournalError, OpenJournalError, RecordedRuns, RunId};
@@ -19,9 +23,9 @@ use crate::terminal::complain;
 
 /// Where a run is to be recorded.
 pub(super) struct Recorder {
-    runs: RecordedRuns,
+    directory: PathBuf,
     keep: NonZeroUsize,
-    /// True if it was asked for; an undo is recorded without that.
+    /// True if it was asked for. What was not is recorded from its first change on.
     stated: bool,
     detaches: bool,
     /// The run that this one takes back.
@@ -30,24 +34,21 @@ pub(super) struct Recorder {
     earlier: Vec<Read>,
 }
 
-/// A run that is being recorded.
-pub(super) struct Recording {
-    id: RunId,
-    journal: Box<dyn Journal>,
-    /// `None` where what it changes cannot be kept.
-    images: Option<Images>,
-}
+/// The name of a run that is recorded, once it is.
+pub(super) type RecordedAs = Rc<OnceCell<RunId>>;
 
 impl Recorder {
-    /// Opens the directory of recorded runs; `None` where that cannot be used and nobody asked for it, which is reported.
+    /// The recorder that is asked for. One that was stated has its directory; `None` for a user without a store who stated nothing.
     pub(super) fn open(request: &RecordingRequest) -> Result<Option<Self>, Exit> {
         let RecordingRequest { keep, stated, detaches, .. } = *request;
         let directory = match history::folder(request.runs.as_deref()) {
             None if !stated => return Ok(None),
             _ => history::directory(request.runs.as_deref())?,
         };
-        let recorder = |runs| Self { runs, keep, stated, detaches, undoes: None, earlier: Vec::new() };
-        settled(RecordedRuns::create(&directory).map(recorder), stated)
+        if stated {
+            RecordedRuns::create(&directory).map_err(|error| refused(&error))?;
+        }
+        Ok(Some(Self { directory, keep, stated, detaches, undoes: None, earlier: Vec::new() }))
     }
 
     /// The recorder of a run that takes another one back, or goes on with that.
@@ -60,88 +61,138 @@ impl Recorder {
         self.stated
     }
 
-    /// Begins to record a run, which goes on without whoever asked for it where that is asked for.
-    pub(super) fn begin(&self, ready: &Ready) -> Result<Option<Recording>, Exit> {
-        let Some(run) = settled(self.runs.begin(Timestamp::now(), self.undoes.as_ref()), self.stated)? else {
-            return Ok(None);
-        };
-        let undoes = self.undoes.as_ref().map(ToString::to_string);
-        let images = self.images(&run, Scene { undoes, ..ready.session.scene(&ready.prepared) });
-        let Some((id, journal)) = settled(run.journal(self.keep), self.stated)? else { return Ok(None) };
-        let images = images.map_err(|why| tracing::warn!("this run cannot be taken back: {why}")).ok();
-        let journal: Box<dyn Journal> = match (self.stated, &images) {
-            (true, _) => Box::new(journal),
-            (false, images) => Box::new(Dispensable { journal: Some(journal), images: images.clone() }),
-        };
-        if self.detaches {
-            detached::detach(&id);
-        }
-        Ok(Some(Recording { id, journal, images }))
-    }
-
-    fn images(&self, run: &Beginning<'_>, scene: Scene) -> Result<Images, String> {
-        let keys = keys().map_err(|error| error_chain(&error))?;
-        let keys = keys.ok_or("there is no home folder; STEAD_STATE names a folder to keep it in")?;
-        let file = run.images().map_err(|error| error_chain(&error))?;
+    /// Has a run recorded, which goes on without whoever asked for it where that is asked for.
+    pub(super) fn record<'r>(&'r self, ready: &'r Ready, execution: &mut RunOptions<'r>) -> Result<RecordedAs, Exit> {
+        let root = ready.session.system_root().unwrap_or(Path::new("/"));
         let on_failure = if self.stated { OnFailure::Stop } else { OnFailure::GoOn };
-        let begun = Images::begin(file, &keys, scene, on_failure).and_then(|images| {
-            images.go_on(&self.earlier)?;
-            Ok(images)
-        });
-        begun.map_err(|error: ImagesError| error_chain(&error))
+        let images = Images::without_file(root, self.undoes.is_some(), on_failure);
+        let mut recording =
+            Recording { recorder: self, ready, images, id: Rc::default(), standing: Standing::Waits(Vec::new()) };
+        let id = Rc::clone(&recording.id);
+        if !self.stated {
+            // One that goes on with another is that one's end, whether or not there is anything left to change.
+            if !self.earlier.is_empty() {
+                recording.begin();
+            }
+            execution.images = Some(recording.images.clone());
+            execution.journal = Box::new(recording);
+            return Ok(id);
+        }
+        let (run, journal, kept) = recording.begun().map_err(|error| refused(&error))?;
+        execution.images = kept.map_err(|why| tracing::warn!("this run cannot be taken back: {why}")).ok();
+        execution.journal = Box::new(journal);
+        if self.detaches {
+            detached::detach(&run);
+        }
+        let _ = id.set(run);
+        Ok(id)
     }
 
     /// Forgets a run that changed nothing, failed at nothing and ended nothing, unless it was to be recorded.
-    pub(super) fn end(&self, id: &RunId, run: &Run, summary: &Summary) {
+    pub(super) fn end(&self, recorded: &RecordedAs, run: &Run, summary: &Summary) {
         let is_nothing = !summary.has_changes() && !summary.has_failures(run) && !run.report().cancelled;
-        if is_nothing && self.earlier.is_empty() && !self.stated {
-            self.runs.forget(id);
+        let Some(id) = recorded.get().filter(|_| is_nothing && self.earlier.is_empty() && !self.stated) else { return };
+        if let Ok(Some(runs)) = RecordedRuns::open(&self.directory) {
+            runs.forget(id);
         }
     }
 }
 
-/// The journal of a run that goes on without it when it cannot be written.
-struct Dispensable {
-    journal: Option<FileJournal>,
-    images: Option<Images>,
+/// The journal of a run that nobody asked to be recorded: it begins with the first change, and the run goes on without it where it
+/// cannot be written.
+struct Recording<'r> {
+    recorder: &'r Recorder,
+    ready: &'r Ready,
+    images: Images,
+    id: RecordedAs,
+    standing: Standing,
 }
 
-impl Journal for Dispensable {
-    fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let Err(error) = journal.append(events) else { return Ok(()) };
-        self.journal = None;
-        let why = error_chain(&error);
-        if let Some(images) = &self.images {
-            images.give_up(&why);
-        } else {
-            tracing::warn!("the record of this run ends early: {why}");
+enum Standing {
+    /// Nothing was changed so far; these are the events.
+    Waits(Vec<Event>),
+    Recorded(FileJournal),
+    GivenUp,
+}
+
+impl Recording<'_> {
+    /// Begins the record. What the run changes is kept where that can be begun as well.
+    fn begun(&self) -> Result<(RunId, FileJournal, Result<Images, String>), OpenJournalError> {
+        let Recorder { directory, keep, undoes, .. } = self.recorder;
+        let runs = RecordedRuns::create(directory)?;
+        let run = runs.begin(Timestamp::now(), undoes.as_ref())?;
+        let kept = self.keep(&run).map(|()| self.images.clone());
+        let (id, journal) = run.journal(*keep)?;
+        Ok((id, journal, kept))
+    }
+
+    fn keep(&self, run: &Beginning<'_>) -> Result<(), String> {
+        let keys = keys().map_err(|error| error_chain(&error))?;
+        let keys = keys.ok_or("there is no home folder; STEAD_STATE names a folder to keep it in")?;
+        let file = run.images().map_err(|error| error_chain(&error))?;
+        let undoes = self.recorder.undoes.as_ref().map(ToString::to_string);
+        let scene = Scene { undoes, ..self.ready.session.scene(&self.ready.prepared) };
+        let opened = self.images.open(file, &keys, scene);
+        let kept = opened.and_then(|()| self.images.go_on(&self.recorder.earlier));
+        kept.map_err(|error: ImagesError| error_chain(&error))
+    }
+
+    fn begin(&mut self) {
+        self.standing = match self.begun() {
+            Ok((id, journal, kept)) => {
+                if let Err(why) = kept {
+                    tracing::warn!("this run cannot be taken back: {why}");
+                }
+                let _ = self.id.set(id);
+                Standing::Recorded(journal)
+            }
+            Err(error) => {
+                tracing::warn!("this run is not recorded and cannot be taken back: {}", error_chain(&error));
+                Standing::GivenUp
+            }
+        };
+    }
+
+    fn write(&mut self, events: &[Event]) {
+        let Standing::Recorded(journal) = &mut self.standing else { return };
+        if let Err(error) = journal.append(events) {
+            self.standing = Standing::GivenUp;
+            self.images.give_up(&error_chain(&error));
         }
+    }
+}
+
+impl Journal for Recording<'_> {
+    fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
+        if let Standing::Waits(so_far) = &mut self.standing {
+            if !events.iter().any(begins_a_change) {
+                return Ok(());
+            }
+            let so_far = std::mem::take(so_far);
+            self.begin();
+            self.write(&so_far);
+        }
+        self.write(events);
         Ok(())
     }
-}
 
-impl Recording {
-    /// Has a run recorded. Returns its name.
-    pub(super) fn into_execution(self, execution: &mut RunOptions<'_>) -> RunId {
-        execution.journal = self.journal;
-        execution.images = self.images;
-        self.id
+    fn counted(&mut self, events: Vec<Event>) {
+        if let Standing::Waits(so_far) = &mut self.standing {
+            so_far.extend(events);
+        }
     }
 }
 
-/// What was opened; `None` where it cannot be, and nobody asked for it.
-fn settled<T>(opened: Result<T, OpenJournalError>, stated: bool) -> Result<Option<T>, Exit> {
-    match opened {
-        Ok(opened) => Ok(Some(opened)),
-        Err(error) if stated => {
-            complain(&format!("error: cannot record the run: {}; nothing was run", error_chain(&error)));
-            complain("help: '--runs FOLDER' names another directory; without '--record' no run is recorded");
-            Err(Exit::Unusable)
-        }
-        Err(error) => {
-            tracing::warn!("the run is not recorded and cannot be taken back: {}", error_chain(&error));
-            Ok(None)
-        }
+/// Returns whether a call is announced that may change something.
+fn begins_a_change(event: &Event) -> bool {
+    match event.kind {
+        EventKind::CallStarted { operation, execution, .. } => operation.may_change() && execution == Execution::Actual,
+        _ => false,
     }
+}
+
+fn refused(error: &OpenJournalError) -> Exit {
+    complain(&format!("error: cannot record the run: {}; nothing was run", error_chain(error)));
+    complain("help: '--runs FOLDER' names another directory; without '--record' the run goes on without its record");
+    Exit::Unusable
 }

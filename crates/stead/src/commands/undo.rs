@@ -111,7 +111,12 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
     let runs = RecordedRuns::open(&directory).map_err(|error| history::failed(&error))?;
     let ids =
         runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| history::failed(&error))?;
-    let nothing = || unusable("no recorded run changed anything", "'stead apply --record' records what it changes");
+    let nothing = || {
+        unusable(
+            "no recorded run changed anything",
+            "'stead apply' records what it changes, unless '--no-record' is given",
+        )
+    };
     let (Some(runs), Some(keys)) = (runs, keys().map_err(|error| failed(&error))?) else { return Err(nothing()) };
     let found = Found { folder: runs, keys, ids };
     let id = match request.run.as_deref() {

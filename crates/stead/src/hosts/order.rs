@@ -117,6 +117,8 @@ pub(super) struct PlanWork {
 pub(super) struct Record {
     pub(super) keep: NonZeroUsize,
     pub(super) runs: Option<PathBuf>,
+    /// True if it was asked for.
+    pub(super) stated: bool,
     /// True if it goes on without its caller.
     #[serde(default)]
     pub(super) detaches: bool,
@@ -124,13 +126,14 @@ pub(super) struct Record {
 
 impl From<&RecordingRequest> for Record {
     fn from(request: &RecordingRequest) -> Self {
-        Self { keep: request.keep, runs: request.runs.clone(), detaches: request.detaches }
+        let RecordingRequest { keep, runs, stated, detaches } = request;
+        Self { keep: *keep, runs: runs.clone(), stated: *stated, detaches: *detaches }
     }
 }
 
 impl From<Record> for RecordingRequest {
-    fn from(Record { keep, runs, detaches }: Record) -> Self {
-        Self { keep, runs, stated: true, detaches }
+    fn from(Record { keep, runs, stated, detaches }: Record) -> Self {
+        Self { keep, runs, stated, detaches }
     }
 }
 

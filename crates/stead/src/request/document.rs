@@ -252,7 +252,7 @@ pub(crate) struct RecordingRequest {
     pub(crate) keep: NonZeroUsize,
     /// The directory of recorded runs, where it is not the usual one.
     pub(crate) runs: Option<PathBuf>,
-    /// True if it was asked for: then nothing is done where the run cannot be recorded, and what changed nothing is kept as well.
+    /// True if it was asked for: then nothing is done where the run cannot be recorded, and one that changes nothing is recorded as well.
     pub(crate) stated: bool,
     /// True if the run goes on without whoever asked for it.
     pub(crate) detaches: bool,

@@ -345,6 +345,8 @@ fn tried(kind: &Kind, pwsh: Option<&Path>) {
         let output = child.wait_with_output().unwrap();
         finder.look(&arguments.join(" "), &String::from_utf8_lossy(&[output.stdout, output.stderr].concat()));
     }
+    let is_recorded = place.path().join("state/runs").read_dir().is_ok_and(|mut runs| runs.next().is_some());
+    assert!(is_recorded, "{}: no run is recorded", kind.name);
     for kept in ["plan", "runs", "state"] {
         finder.look_below(&place.path().join(kept));
     }

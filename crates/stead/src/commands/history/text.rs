@@ -26,7 +26,7 @@ use crate::terminal::{self, painted, plain, table};
 pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
     let rows: Vec<Vec<String>> = entries.map(|entry| row(&entry)).collect();
     if rows.is_empty() {
-        return "no recorded runs; 'stead apply --record' records one\n".to_owned();
+        return "no recorded runs; 'stead apply' records those that change something\n".to_owned();
     }
     table(
         &["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"],
