@@ -157,10 +157,12 @@ impl Declaration {
         let title = arguments.title.as_ref().unwrap_or(&arguments.type_name);
         let fields = properties.iter().map(Property::field);
         let (names, declared, states) = (self.names(), self.declared(), self.states());
+        let has_rest = properties.iter().any(|property| property.role == Role::Rest);
+        let unknown = (!has_rest).then(|| quote!(#[serde(deny_unknown_fields)]));
         quote! {
             #[derive(::serde::Deserialize, ::schemars::JsonSchema)]
             #(#attributes)*
-            #[serde(deny_unknown_fields)]
+            #unknown
             #[schemars(title = #title)]
             #visibility struct #ident #generics {
                 #(#fields,)*
@@ -174,7 +176,8 @@ impl Declaration {
     /// The names of the properties, as constants of the struct.
     fn names(&self) -> TokenStream {
         let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
-        let constants = self.properties.iter().map(|property| {
+        let named = self.properties.iter().filter(|property| property.role != Role::Rest);
+        let constants = named.map(|property| {
             let (constant, name) = (property.constant(), &property.name);
             let doc = format!("The name of the property `{name}`.");
             quote! {

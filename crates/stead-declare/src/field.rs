@@ -15,6 +15,8 @@ pub(crate) enum Role {
     Shown,
     Printed,
     Exist,
+    /// All properties that have no field of their own.
+    Rest,
 }
 
 /// How far a property is secret.
@@ -67,6 +69,7 @@ impl Property {
             "option" => self.is(Role::Option, meta)?,
             "shown" => self.is(Role::Shown, meta)?,
             "printed" => self.is(Role::Printed, meta)?,
+            "rest" => self.is(Role::Rest, meta)?,
             "required" => self.is_required = true,
             "removal" => self.is_of_removal = true,
             "secret" | "credentials" if self.secret.is_some() => {
@@ -76,7 +79,8 @@ impl Property {
             "credentials" => self.secret = Some(Secret::Credentials),
             "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
             _ => {
-                let known = "key, identity, option, removal, shown, printed, required, secret, credentials or name";
+                let known =
+                    "key, identity, option, removal, rest, shown, printed, required, secret, credentials or name";
                 return Err(meta.error(format!("expected {known}")));
             }
         }
@@ -85,7 +89,7 @@ impl Property {
 
     fn is(&mut self, role: Role, meta: &syn::meta::ParseNestedMeta<'_>) -> Result<()> {
         if self.has_role {
-            return Err(meta.error("a property is one of key, identity, option, shown, printed and `exist`"));
+            return Err(meta.error("a property is one of key, identity, option, rest, shown, printed and `exist`"));
         }
         (self.role, self.has_role) = (role, true);
         Ok(())
@@ -105,6 +109,9 @@ impl Property {
     /// The field with the attributes that readers and schemas need.
     pub(crate) fn field(&self) -> TokenStream {
         let field = &self.field;
+        if self.role == Role::Rest {
+            return quote!(#[serde(flatten)] #field);
+        }
         let name = &self.name;
         let is_bool = matches!(&field.ty, Type::Path(path) if path.path.is_ident("bool"));
         let serde = |word| has(&field.attrs, "serde", word);

@@ -49,6 +49,7 @@ use declaration::{Arguments, Declaration};
 /// | `removal` | is an option that is recorded, in plain text, and stated again when the thing is removed because its document no longer has it |
 /// | `shown` | is reported only, and its changes are shown as if it could be stated |
 /// | `printed` | has what a program printed, for users who ask for it |
+/// | `rest` | has all properties without a field; its type refuses unknown ones |
 /// | `secret`, `credentials` | is secret however it is stated, as a whole or within its addresses |
 /// | `name = "type"` | is called so |
 ///

@@ -22,7 +22,11 @@ const FILE: &str = "%s";
 
 /// A command that must accept new content: words with spaces between them, without a shell.
 #[derive(Clone, Copy)]
-pub(crate) struct Guard<'a>(&'a str);
+pub(crate) struct Guard<'a> {
+    command: &'a str,
+    /// What it says of the system, and not of the content, when it gives up.
+    accepted: Option<&'static str>,
+}
 text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f]+ [^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
 
 impl<'a> Text<'a> for Guard<'a> {
@@ -37,20 +41,27 @@ impl<'a> Text<'a> for Guard<'a> {
         if !text.split_once(' ').is_some_and(is_command) {
             return Err("must be a program followed by arguments, one of which contains %s");
         }
-        Ok(Self(text))
+        Ok(Self { command: text, accepted: None })
     }
 }
 
 impl ToValue for Guard<'_> {
     fn to_value(&self) -> Option<Value> {
-        Some(Value::from(self.0))
+        Some(Value::from(self.command))
+    }
+}
+
+impl Guard<'static> {
+    /// The command of a resource, whose complaint with these words is none about the content.
+    pub(crate) const fn own(command: &'static str, accepted: &'static str) -> Self {
+        Self { command, accepted: Some(accepted) }
     }
 }
 
 impl Guard<'_> {
     /// What a plan says of it.
     pub(crate) fn intention(self) -> String {
-        format!("have '{}' check the content first", self.0)
+        format!("have '{}' check the content first", self.command)
     }
 
     /// In what-if: what the command cannot be started without. A name that is not on `PATH` is not reported: nothing says what
@@ -71,12 +82,17 @@ impl Guard<'_> {
         folder.create_file(&copy, content, 0o600).map_err(|error| not_handed(&error))?;
         let copy = copy.display().to_string();
         let about = |failure: Failure| Failure { property: Some(format!("/{PROPERTY}")), ..failure };
-        let ended = program::run(cx, &self.invocation(&copy), &format!("'{}'", self.0)).map_err(about)?;
-        if ended.code == 0 { Ok(()) } else { Err(about(self.refusal(&ended, &copy, path))) }
+        let ended = program::run(cx, &self.invocation(&copy), &format!("'{}'", self.command)).map_err(about)?;
+        let is_accepted = |words: &str| ended.errors().any(|line| line.contains(words));
+        if ended.code == 0 || self.accepted.is_some_and(is_accepted) {
+            Ok(())
+        } else {
+            Err(about(self.refusal(&ended, &copy, path)))
+        }
     }
 
     fn refusal(self, ended: &Ended, copy: &str, path: &Path) -> Failure {
-        let failure = ended.failure(&format!("'{}'", self.0));
+        let failure = ended.failure(&format!("'{}'", self.command));
         let said = failure.message.replace(copy, &path.display().to_string());
         let message = format!("the new content was refused, and the file stays as it is: {said}");
         // Unless something else is changed, it answers the same again.
@@ -84,7 +100,7 @@ impl Guard<'_> {
     }
 
     fn invocation(self, copy: &str) -> Invocation {
-        let mut words = self.0.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace(FILE, copy));
+        let mut words = self.command.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace(FILE, copy));
         Invocation {
             program: words.next().unwrap_or_default(),
             arguments: words.collect(),

@@ -55,6 +55,7 @@ pub mod run_command_on_set;
 mod schema;
 mod service;
 mod ssh_key;
+mod sshd_config;
 mod sudoers;
 pub mod symlink;
 mod sysctl;
@@ -106,7 +107,7 @@ impl BuiltIn {
     /// them have, and not all.
     pub fn has(&self, pointer: &str) -> bool {
         let name = pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
-        self.schema["properties"].get(name).is_some()
+        self.schema["properties"].get(name).is_some() || self.schema["additionalProperties"].is_object()
     }
 
     /// Returns whether a property only follows from others, such as the size of a content.
@@ -157,6 +158,7 @@ fn make_all() -> Vec<BuiltIn> {
         locale::built_in(&locks),
         osinfo::built_in(),
         ssh_key::built_in(&locks),
+        sshd_config::built_in(&locks),
         sudoers::built_in(),
         symlink::built_in(),
         template::built_in(),
@@ -309,6 +311,7 @@ mod tests {
             "Stead/Line",
             "Stead/Mount",
             "Stead/SshKey",
+            "Stead/SshdConfig",
             "Stead/Sudoers",
             "Stead/Service",
             "Stead/Package",

@@ -58,6 +58,10 @@ fn example(type_name: &str) -> Json {
             json!({"name": "loop", "boot": true, "options": "max_loop=8", "blacklisted": false, "loaded": true})
         }
         "Stead/SshKey" => json!({"user": "u", "type": "ssh-rsa", "key": "AAAAnew", "comment": "c"}),
+        "Stead/SshdConfig" => json!({
+            "PermitRootLogin": false, "ciphers": ["aes256-ctr"], "AllowUsers": ["u", "v"],
+            "match": [{"criteria": {"user": ["v"]}, "X11Forwarding": true}], "validate": false,
+        }),
         "Stead/Ini" => json!({"path": "f", "section": "s", "key": "k", "value": "v", "create": true}),
         "Stead/Json" | "Stead/Toml" | "Stead/Yaml" => {
             json!({"path": "f", "pointer": "/a/b", "value": {"c": [1]}, "create": true})
@@ -289,6 +293,7 @@ const BEYOND: &[&str] = &[
     "must be a systemd calendar event",
     "must begin with an absolute path",
     "must be a single line without spaces around it",
+    "must be a single line without control characters",
     "has an unclosed quote",
     "systemd would ignore a part",
     "cron cannot hold it",
@@ -468,6 +473,22 @@ fn parts_of_parts_contradict_each_other() {
 }
 
 /// Two instances that state one part of a file differently would undo each other's work without an end.
+#[test]
+fn instances_with_one_keyword_of_sshd_contradict_each_other() {
+    let claims = |stated: Json| support::provider("Stead/SshdConfig").claims(&Plain::new(stated)).unwrap();
+    let own = claims(json!({"PermitRootLogin": false, "challengeResponseAuthentication": false}));
+    let found = |other: Json| {
+        let other = claims(other);
+        conflicts(&[(NodeId(0), &own), (NodeId(1), &other)]).iter().map(|found| found.about).collect::<Vec<_>>()
+    };
+    assert_eq!(found(json!({"permitrootlogin": true})), [Contradiction::SamePart]);
+    // Two names of one keyword.
+    assert_eq!(found(json!({"KbdInteractiveAuthentication": true})), [Contradiction::SamePart]);
+    assert_eq!(found(json!({"_metadata": {"filepath": "/other"}, "PermitRootLogin": true})), []);
+    assert_eq!(found(json!({"X11Forwarding": true})), []);
+    assert_ne!(found(json!({"X11Forwarding": true, "_purge": true})), []);
+}
+
 #[test]
 fn two_values_for_one_part_contradict_each_other() {
     let pairs = [

@@ -13,6 +13,8 @@
 mod cron;
 #[path = "readers/formats.rs"]
 mod formats;
+#[path = "readers/sshd.rs"]
+mod sshd;
 #[path = "readers/sudo.rs"]
 mod sudo;
 mod support;

@@ -171,6 +171,19 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_newtype_struct(Self { numbers, ..self })
     }
 
+    /// A list has no names.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.value {
+            Value::Array(_) => Err(Fault::new(Reason::Type(vec![Type::Object]))),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     /// A name without content.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -186,7 +199,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 

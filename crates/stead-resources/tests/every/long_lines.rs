@@ -27,6 +27,7 @@ fn cases() -> Vec<(&'static str, &'static str, [&'static str; 2], Json)> {
             ["# ", "\n"],
             desired(r#"{"domain": "d", "type": "hard", "item": "nofile", "value": "1"}"#),
         ),
+        ("Stead/SshdConfig", "etc/ssh/sshd_config", ["# ", "\n"], json!({"PermitRootLogin": false, "validate": false})),
         ("Stead/Mount", "etc/fstab", ["# ", "\n"], json!({"path": "/d", "device": "/dev/x", "fstype": "ext4"})),
         (
             "Stead/Cron",

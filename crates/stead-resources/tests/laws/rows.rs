@@ -23,6 +23,7 @@ const CONTENTS: &[&str] = &[
     "10.0.0.1 h # c\\n::1 h a\\nu soft nofile 1\\nu - nofile 2 # c\\n",
     "vm.k = 1\\t2\\nvm/k=1\\n",
     "s:\\n- k: 1\\n  a: |\\n    x\\n",
+    "#X11Forwarding no\\nPort 22\\nPort 2222\\n\\nmatch user=u\\n  x11forwarding=no\\n",
 ];
 
 /// Draws what is at the path in question, besides what is around it.
@@ -171,6 +172,36 @@ pub(super) fn desired_part() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
+/// Keywords of sshd in a file of any kind or in that of the system, without a check by a program of the one that runs the test.
+fn sshd() -> impl Strategy<Value = (&'static str, Json)> {
+    let flags = || vec![json!(true), json!(false)];
+    let table = || {
+        vec![
+            ("PermitRootLogin", vec![json!(false), json!("yes"), json!(null)]),
+            ("x11forwarding", flags()),
+            ("AllowUsers", vec![json!(["u"]), json!("u v"), json!(null)]),
+            ("Port", vec![json!(22), json!([2222, 22])]),
+            (
+                "match",
+                vec![
+                    json!([{"criteria": {"user": "u"}, "X11Forwarding": true}]),
+                    json!([{"criteria": {"group": ["g", "h"]}, "PermitTTY": null, "ForceCommand": "x # y"}]),
+                ],
+            ),
+            ("_purge", flags()),
+            ("create", flags()),
+        ]
+    };
+    let unchecked = |mut properties: Json| {
+        properties["validate"] = json!(false);
+        ("Stead/SshdConfig", properties)
+    };
+    prop_oneof![
+        properties(table()).prop_map(unchecked),
+        members(table()).prop_map(move |state| unchecked(Json::Object(state))),
+    ]
+}
+
 /// Resources that manage an entry in a file of the system.
 pub(super) fn desired_entry() -> impl Strategy<Value = (&'static str, Json)> {
     let flags = || vec![json!(true), json!(false)];
@@ -213,6 +244,7 @@ pub(super) fn desired_entry() -> impl Strategy<Value = (&'static str, Json)> {
         ("_exist", flags()),
     ];
     prop_oneof![
+        sshd(),
         properties(host).prop_map(|state| ("Stead/Host", state)),
         properties(limits).prop_map(|state| ("Stead/Limits", state)),
         properties(sysctl).prop_map(|state| ("Stead/Sysctl", state)),

@@ -153,7 +153,7 @@ pub(crate) const USERS: &str = "file etc/passwd 0644 \"u:x:{uid}:{gid}::/home/u:
 
 /// The lines of a tree with the files of a system about its time zone, its locale and the modules of its kernel.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
-pub(crate) const MACHINE: &str = "dir etc/modules-load.d 0755\ndir etc/modprobe.d 0755\nfile usr/lib/modprobe.d/p.conf 0644 \"blacklist packaged\\n\"\nlink etc/localtime -> ../usr/share/zoneinfo/Etc/Old\nfile etc/timezone 0644 \"Etc/Old\\n\"\nfile usr/share/zoneinfo/UTC 0644 \"TZif2\"\nfile usr/share/zoneinfo/Europe/Berlin 0644 \"TZif2\"\nfile etc/locale.gen 0644 \"# de_DE.UTF-8 UTF-8\\n\"\nfile var/spool/cron/crontabs/u 0600 \"A=1\\n# Puppet Name: a b\\nB=2\\n@daily x\\n\"\nfile home/u/.ssh/authorized_keys 0600 \"ssh-rsa AAAAold\\nssh-rsa AAAA c\\n\"\n";
+pub(crate) const MACHINE: &str = "dir etc/modules-load.d 0755\ndir etc/modprobe.d 0755\nfile usr/lib/modprobe.d/p.conf 0644 \"blacklist packaged\\n\"\nlink etc/localtime -> ../usr/share/zoneinfo/Etc/Old\nfile etc/timezone 0644 \"Etc/Old\\n\"\nfile usr/share/zoneinfo/UTC 0644 \"TZif2\"\nfile usr/share/zoneinfo/Europe/Berlin 0644 \"TZif2\"\nfile etc/locale.gen 0644 \"# de_DE.UTF-8 UTF-8\\n\"\nfile var/spool/cron/crontabs/u 0600 \"A=1\\n# Puppet Name: a b\\nB=2\\n@daily x\\n\"\nfile home/u/.ssh/authorized_keys 0600 \"ssh-rsa AAAAold\\nssh-rsa AAAA c\\n\"\nfile etc/ssh/sshd_config 0644 \"Include /etc/ssh/sshd_config.d/*.conf\\n#Port 22\\nX11Forwarding yes\\nAllowUsers u\\nMatch User v\\n\\tPermitTTY no\\n\"\nfile etc/ssh/sshd_config.d/a.conf 0644 \"PermitRootLogin yes\\n\"\n";
 
 fn bytes(json: &str) -> Vec<u8> {
     // Latin-1 in, so that any byte can be written as \u00XX.

@@ -336,6 +336,7 @@ fn not_run(loaded: &Loaded) -> Vec<String> {
         };
         match reach(type_name) {
             Reach::Files => Some(format!("{label}, only its files")),
+            _ if type_name.as_str() == "Stead/SshdConfig" => Some(format!("what sshd says of {label}")),
             _ if type_name.as_str() == "Stead/Sudoers" => Some(format!("what visudo says of {label}")),
             _ if own.has("/validate") && states("validate") => Some(format!("the command in 'validate' of {label}")),
             _ if !is_root && OWNERS.into_iter().any(states) => {

@@ -1,0 +1,269 @@
+//! Lines of `sshd_config(5)`, as sshd reads them.
+
+use std::collections::BTreeSet;
+
+use globset::GlobBuilder;
+use stead_system::fs::SystemRoot;
+
+use super::keyword::{Form, form, known_as};
+use crate::part::lines::lines;
+
+/// The file that sshd begins with.
+pub(super) const MAIN: &str = "/etc/ssh/sshd_config";
+
+/// More than such files have, with all their comments.
+const MAX_SIZE: u64 = 16 << 20;
+
+/// More files than anybody includes. Where files include each other sshd gives up.
+const MAX_FILES: usize = 1000;
+
+/// What must hold of a connection for lines to count; empty where they always do.
+pub(super) type Section = BTreeSet<String>;
+
+/// A line with a keyword.
+pub(super) struct Line<'t> {
+    /// Its number, from 0.
+    pub(super) at: usize,
+    /// Where it counts; of a `Match` where the lines behind it do.
+    pub(super) section: Section,
+    /// The keyword as [`known_as`] has it.
+    pub(super) keyword: String,
+    /// The keyword as it is written.
+    pub(super) written: &'t str,
+    /// What is behind the keyword.
+    pub(super) rest: &'t str,
+}
+
+const BLANKS: [char; 3] = [' ', '\t', '\r'];
+
+/// The keyword of a line and what is behind it; `None` for an empty line and a comment.
+pub(super) fn split(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start_matches(BLANKS).trim_end_matches([' ', '\t', '\r', '\u{c}']);
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    if let Some((keyword, rest)) = line.strip_prefix('"').and_then(|quoted| quoted.split_once('"')) {
+        return Some((keyword, rest.trim_start_matches(BLANKS)));
+    }
+    let (keyword, rest) = line.split_at(line.find([' ', '\t', '\r', '=']).unwrap_or(line.len()));
+    let rest = rest.trim_start_matches(BLANKS);
+    Some((keyword, rest.strip_prefix('=').unwrap_or(rest).trim_start_matches(BLANKS)))
+}
+
+/// The lines of a text that have a keyword.
+pub(super) fn outline(text: &str) -> Vec<Line<'_>> {
+    let mut section = Section::new();
+    let with_keyword = lines(text).into_iter().enumerate().filter_map(|(at, line)| Some((at, split(line.text)?)));
+    let outlined = with_keyword.map(|(at, (written, rest))| {
+        let keyword = known_as(written);
+        if keyword == "match" {
+            section = criteria(rest);
+        }
+        Line { at, section: section.clone(), keyword, written, rest }
+    });
+    outlined.collect()
+}
+
+/// What the line of a `Match` says.
+pub(super) fn criteria(rest: &str) -> Section {
+    let words = arguments(rest).unwrap_or_else(|| vec![rest.to_owned()]);
+    let mut words = words.into_iter();
+    let mut section = Section::new();
+    while let Some(word) = words.next() {
+        let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        let name = name.to_ascii_lowercase();
+        let is_alone = matches!(name.as_str(), "all" | "invalid-user");
+        let value = value.map(str::to_owned).or_else(|| if is_alone { None } else { words.next() });
+        section.insert(value.map_or(name.clone(), |value| format!("{name} {value}")));
+    }
+    section
+}
+
+/// The arguments that sshd finds in what is behind a keyword; `None` where a quote is left open.
+pub(super) fn arguments(rest: &str) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    let mut signs = rest.chars().peekable();
+    loop {
+        while signs.next_if(|sign| matches!(sign, ' ' | '\t' | '\r')).is_some() {}
+        match signs.peek() {
+            None | Some('#') => return Some(all),
+            Some(_) => {}
+        }
+        let (mut argument, mut quote) = (String::new(), None);
+        while let Some(sign) = signs.next_if(|sign| quote.is_some() || !matches!(sign, ' ' | '\t' | '\r')) {
+            match (sign, quote) {
+                ('\\', _) => {
+                    let is_escaped = |next: &char| matches!(next, '\'' | '"' | '\\') || *next == ' ' && quote.is_none();
+                    argument.push(signs.next_if(is_escaped).unwrap_or('\\'));
+                }
+                ('"' | '\'', None) => quote = Some(sign),
+                (_, Some(open)) if open == sign => quote = None,
+                _ => argument.push(sign),
+            }
+        }
+        if quote.is_some() {
+            return None;
+        }
+        all.push(argument);
+    }
+}
+
+/// What is behind a keyword, in a form in which equal lines are equal.
+pub(super) fn meant(keyword: &str, rest: &str) -> Vec<String> {
+    let as_it_is = || vec![rest.trim_matches(BLANKS).to_owned()];
+    if form(keyword) == Form::Rest { as_it_is() } else { arguments(rest).unwrap_or_else(as_it_is) }
+}
+
+/// A line of all that sshd reads, in the order in which it does.
+pub(super) struct Setting {
+    pub(super) section: Section,
+    pub(super) keyword: String,
+    pub(super) rest: String,
+    pub(super) from: From,
+}
+
+/// Where a line is.
+pub(super) enum From {
+    /// In the file of the instance, by its number from 0.
+    Own(usize),
+    /// In another file.
+    Other {
+        path: String,
+        /// Its number from 0.
+        line: usize,
+        /// The line of the file of the instance, from 0, by which the other one is read.
+        included_at: Option<usize>,
+    },
+}
+
+/// The files that are read with that of an instance.
+#[derive(Clone)]
+pub(super) struct Files {
+    /// The system that has them; `None` where nothing else is read.
+    pub(super) system: Option<SystemRoot>,
+    /// The file of the instance, as it is stated.
+    pub(super) own: String,
+}
+
+/// One pass over the files.
+struct Pass<'f> {
+    files: &'f Files,
+    /// The text of the file of the instance.
+    text: &'f str,
+    settings: Vec<Setting>,
+    included_at: Option<usize>,
+    has_own: bool,
+    /// The files that are being read, the innermost one last.
+    open: Vec<String>,
+    read: usize,
+}
+
+impl Files {
+    /// All that sshd reads, with this text in the file of the instance. What sshd does not include is looked at alone.
+    pub(super) fn settings(&self, text: &str) -> Vec<Setting> {
+        let pass = || Pass {
+            files: self,
+            text,
+            settings: Vec::new(),
+            included_at: None,
+            has_own: false,
+            open: Vec::new(),
+            read: 0,
+        };
+        if self.own != MAIN {
+            let mut from_main = pass();
+            from_main.file(MAIN, &Section::new());
+            if from_main.has_own {
+                return from_main.settings;
+            }
+        }
+        let mut alone = pass();
+        alone.file(&self.own, &Section::new());
+        alone.settings
+    }
+}
+
+impl Pass<'_> {
+    fn file(&mut self, path: &str, outer: &Section) {
+        if self.read == MAX_FILES || self.open.iter().any(|open| open == path) {
+            return;
+        }
+        self.read += 1;
+        self.open.push(path.to_owned());
+        let is_own = path == self.files.own;
+        self.has_own |= is_own;
+        let other =
+            if is_own { None } else { self.files.system.as_ref().and_then(|system| system.text(path, MAX_SIZE)) };
+        let text = if is_own { self.text.to_owned() } else { other.unwrap_or_default() };
+        for line in outline(&text).into_iter().filter(|line| line.keyword != "match") {
+            let section: Section = outer.union(&line.section).cloned().collect();
+            let patterns = (line.keyword == "include").then(|| meant(&line.keyword, line.rest));
+            let other = || From::Other { path: path.to_owned(), line: line.at, included_at: self.included_at };
+            self.settings.push(Setting {
+                section: section.clone(),
+                rest: line.rest.to_owned(),
+                from: if is_own { From::Own(line.at) } else { other() },
+                keyword: line.keyword,
+            });
+            let included = patterns.into_iter().flatten().flat_map(|pattern| self.files.matching(&pattern));
+            for included in included.collect::<Vec<_>>() {
+                let outermost = self.included_at;
+                self.included_at = outermost.or(is_own.then_some(line.at));
+                self.file(&included, &section);
+                self.included_at = outermost;
+            }
+        }
+        self.open.pop();
+    }
+}
+
+impl Files {
+    /// The files of a pattern, in the order of their names.
+    fn matching(&self, pattern: &str) -> Vec<String> {
+        let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("/etc/ssh/{pattern}") };
+        let mut found = vec![String::new()];
+        for part in pattern.split('/').filter(|part| !part.is_empty()) {
+            found = found.iter().flat_map(|folder| self.named(folder, part)).collect();
+        }
+        found
+    }
+
+    /// What a folder has by the name of one part of a pattern.
+    fn named(&self, folder: &str, part: &str) -> Vec<String> {
+        if !part.contains(['*', '?', '[']) {
+            return vec![format!("{folder}/{part}")];
+        }
+        let Ok(glob) = GlobBuilder::new(part).backslash_escape(true).build() else { return Vec::new() };
+        let matcher = glob.compile_matcher();
+        let folder_path = if folder.is_empty() { "/" } else { folder };
+        let names = self.system.as_ref().and_then(|system| system.entries(folder_path).ok());
+        let names = names.unwrap_or_default().into_keys();
+        let names = names.filter_map(|name| name.into_string().ok());
+        let is_meant = |name: &String| matcher.is_match(name) && (part.starts_with('.') || !name.starts_with('.'));
+        names.filter(is_meant).map(|name| format!("{folder}/{name}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_split_as_sshd_does() {
+        let read = |line| split(line).map(|(keyword, rest)| (keyword, arguments(rest)));
+        let args = |of: &[&str]| Some(of.iter().map(|&each| each.to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(" \"X11Forwarding\"\tyes \u{c}"), Some(("X11Forwarding", args(&["yes"]))));
+        assert_eq!(read("IPQoS = af21   cs1"), Some(("IPQoS", args(&["af21", "cs1"]))));
+        assert_eq!(read("Port=22"), Some(("Port", args(&["22"]))));
+        assert_eq!(read("AllowUsers a\\ b \"c d\" e'f g' # h"), Some(("AllowUsers", args(&["a b", "c d", "ef g"]))));
+        assert_eq!(read("Banner \"a"), Some(("Banner", None)));
+        assert_eq!(read("\t# Port 22"), None);
+    }
+
+    #[test]
+    fn criteria_have_no_order() {
+        assert_eq!(criteria("user a,b Group=c"), criteria("Group c User \"a,b\" # d"));
+        assert_ne!(criteria("User a"), criteria("Group a"));
+        assert_eq!(criteria("All"), Section::from(["all".to_owned()]));
+    }
+}
