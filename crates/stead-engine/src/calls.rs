@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Failure, Operation, Outcome, Response, Wanted};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::event::Status;
@@ -22,10 +22,10 @@ use stead_core::manifest::{Implementation, Manifest};
 use stead_core::run::KnownInstance;
 use stead_core::statements::Statement;
 use stead_core::value::Value;
-use stead_host::executor::{Calls, Watch};
+use stead_host::executor::{CallBatch, Calls, Watch};
 use stead_host::facts::Machine;
-use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Review};
+use stead_host::operate::{Called, carry_out, carry_out_together};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review};
 use stead_host::store::images::Images;
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
@@ -37,7 +37,7 @@ use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
-use crate::second_look::SecondLook;
+use crate::second_look::{Disturbance, SecondLook};
 use crate::session::Session;
 use crate::shared_files::FileForecasts;
 use crate::uncertain::{WayOut, refused_as_uncertain};
@@ -148,6 +148,65 @@ impl SessionCalls {
     }
 }
 
+/// A call that is being carried out.
+struct Begun<'a> {
+    provider: Arc<dyn Provider>,
+    cx: Context,
+    /// Of one that can change anything.
+    disturbance: Option<Disturbance<'a, Answered>>,
+}
+
+impl SessionCalls {
+    /// Begins a call, unless it would do something else than was shown. What is returned is given to [`Self::end`] with the response.
+    fn begin(&self, call: &Call) -> Result<Begun<'_>, Failure> {
+        let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
+        let found_absent = found.is_some_and(|found| !exists(found));
+        let name = Arc::clone(call.name());
+        let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
+        let usual = self.contexts.of(call.instance.node());
+        let changes = changes(call);
+        let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
+        let binding = self.planned.binding_of(call.instance.node());
+        let to_come = self.to_come.behind(call);
+        let forecast = self.forecasts.of(call.instance.node());
+        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, ..usual.clone() };
+        if changes && let Some(stale) = self.stale(call) {
+            return Err(stale);
+        }
+        let provider = self.providers.of(&call.manifest);
+        if changes && let Some(unshown) = self.unshown(call, &*provider, &cx) {
+            return Err(unshown);
+        }
+        let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
+        let disturbance =
+            (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
+        Ok(Begun { provider, cx, disturbance })
+    }
+
+    /// Takes in the response to a call, and returns what is to be said of it.
+    fn end(&self, call: &Call, Begun { disturbance, .. }: Begun<'_>, mut response: Response) -> Response {
+        let changes = changes(call);
+        if let Some(way_out) = self.uncertain.get(&call.instance.node())
+            && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
+        {
+            response = failure.into();
+        }
+        if changes && let Some(failure) = self.to_be_put_back(call, &response.outcome) {
+            response.outcome = Outcome::Failed(Box::new(failure));
+        }
+        let was_loose = disturbance.is_some();
+        // Whatever it changed, it changed before it was answered.
+        drop(disturbance);
+        self.note(call, &response.outcome, changes, was_loose);
+        without_unknown_property(&call.manifest, response)
+    }
+}
+
+/// Returns whether a call may change the machine.
+fn changes(call: &Call) -> bool {
+    call.operation.may_change() && call.execution == Execution::Actual
+}
+
 /// A response whose failure names no property that the built-in resource does not have.
 fn without_unknown_property(manifest: &Manifest, mut response: Response) -> Response {
     let failure = match &mut response.outcome {
@@ -171,41 +230,34 @@ impl Calls for SessionCalls {
                 Err(failure) => failure.into(),
             };
         }
-        let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
-        let found_absent = found.is_some_and(|found| !exists(found));
-        let name = Arc::clone(call.name());
-        let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
-        let usual = self.contexts.of(call.instance.node());
-        let changes = call.operation.may_change() && call.execution == Execution::Actual;
-        let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
-        let binding = self.planned.binding_of(call.instance.node());
-        let to_come = self.to_come.behind(call);
-        let forecast = self.forecasts.of(call.instance.node());
-        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, ..usual.clone() };
-        if changes && let Some(stale) = self.stale(call) {
-            return stale.into();
+        match self.begin(call) {
+            Ok(begun) => {
+                let response = carry_out(call, &*begun.provider, &*self.vault, &begun.cx);
+                self.end(call, begun, response)
+            }
+            Err(failure) => failure.into(),
         }
-        let provider = self.providers.of(&call.manifest);
-        if changes && let Some(unshown) = self.unshown(call, &*provider, &cx) {
-            return unshown.into();
-        }
-        let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
-        let disturbance =
-            (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
-        let mut response = carry_out(call, &*provider, &*self.vault, &cx);
-        if let Some(way_out) = self.uncertain.get(&call.instance.node())
-            && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
-        {
-            response = failure.into();
-        }
-        if changes && let Some(failure) = self.to_be_put_back(call, &response.outcome) {
-            response.outcome = Outcome::Failed(Box::new(failure));
-        }
-        let was_loose = disturbance.is_some();
-        // Whatever it changed, it changed before it was answered.
-        drop(disturbance);
-        self.note(call, &response.outcome, changes, was_loose);
-        without_unknown_property(&call.manifest, response)
+    }
+
+    fn batch(&self, call: &Call) -> Option<CallBatch> {
+        let resources = call.manifest.batch()?;
+        let container = call.instance.container().cloned();
+        Some(CallBatch { resources, container, operation: call.operation, execution: call.execution })
+    }
+
+    fn carry_out_together(&self, calls: &[Arc<Call>]) -> Vec<Response> {
+        let begun: Vec<Result<Begun<'_>, Failure>> = calls.iter().map(|call| self.begin(call)).collect();
+        let called = calls.iter().zip(&begun).filter_map(|(call, begun)| {
+            let Begun { provider, cx, .. } = begun.as_ref().ok()?;
+            Some(Called { call, provider: &**provider, cx })
+        });
+        let mut responses = carry_out_together(&called.collect::<Vec<_>>(), &*self.vault).into_iter();
+        let missing = || Failure::new(FailureKind::System, "internal error: the call has no response").into();
+        let ended = |(call, begun): (&Arc<Call>, Result<Begun<'_>, Failure>)| match begun {
+            Ok(begun) => self.end(call, begun, responses.next().unwrap_or_else(missing)),
+            Err(failure) => failure.into(),
+        };
+        calls.iter().zip(begun).map(ended).collect()
     }
 
     fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {

@@ -17,14 +17,14 @@ use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{self, Iteration, Role, ScopeId, StaticView, evaluate, evaluate_known, is_written_out};
-use stead_core::id::NodeId;
-use stead_core::manifest::{Implementation, Manifest};
+use stead_core::id::{NodeId, TypeName};
+use stead_core::manifest::{BatchKey, Implementation, Manifest};
 use stead_core::parameters::Supplied;
 use stead_core::schema::Schema;
 use stead_core::text::codes::TOO_MANY;
 use stead_core::text::{Kind, SourceId};
 use stead_core::value::Value;
-use stead_host::provider::{Context, Plain, Provider};
+use stead_host::provider::{Asked, Context, Plain, Provider};
 use stead_resources::builtin_of;
 
 use crate::contexts::in_folder;
@@ -89,16 +89,21 @@ impl Session {
     /// Returns the mistakes in some instances, in their order. Programs that are to report them are asked beside each
     /// other.
     fn answered(&self, looks: Vec<Look<'_>>) -> Vec<Diagnostic> {
-        let question = |(at, look): (usize, &Look<'_>)| match look {
-            Look::Finished(_) => None,
-            Look::Asks(checked, input) => Some((at, Arc::clone(&checked.provider), checked.cx.clone(), input.clone())),
-        };
-        let questions: Vec<_> = looks.iter().enumerate().filter_map(question).collect();
-        let ask = |(at, provider, cx, input): (usize, Arc<dyn Provider>, Context, Plain)| {
-            (at, provider.validate(&cx, &input).err())
-        };
-        let mut refused: HashMap<usize, Option<Failure>> =
-            self.shared.host.pool.map(questions, self.shared.host.width(), ask).into_iter().collect();
+        let mut questions: Vec<Question> = Vec::new();
+        for (at, look) in looks.iter().enumerate() {
+            let Look::Asks(checked, input) = look else { continue };
+            let asked = (at, checked.manifest.type_name.clone(), checked.cx.clone(), input.clone());
+            let batch = checked.batch();
+            let with = questions.iter_mut().find(|question| batch.is_some() && question.batch == batch);
+            if let Some(question) = with {
+                question.about.push(asked);
+            } else {
+                let provider = Arc::clone(&checked.provider);
+                questions.push(Question { provider, batch, about: vec![asked] });
+            }
+        }
+        let answers = self.shared.host.pool.map(questions, self.shared.host.width(), Question::ask);
+        let mut refused: HashMap<usize, Option<Failure>> = answers.into_iter().flatten().collect();
         let finish = |(at, look)| match look {
             Look::Finished(findings) => findings,
             Look::Asks(checked, _) => {
@@ -106,6 +111,28 @@ impl Session {
             }
         };
         looks.into_iter().enumerate().flat_map(finish).collect()
+    }
+}
+
+/// What a program is asked: of one instance, or of several that it takes together.
+struct Question {
+    provider: Arc<dyn Provider>,
+    batch: Option<(BatchKey, ScopeId)>,
+    about: Vec<(usize, TypeName, Context, Plain)>,
+}
+
+impl Question {
+    /// Why properties are refused, for each place.
+    fn ask(self) -> Vec<(usize, Option<Failure>)> {
+        let Self { provider, about, .. } = self;
+        let refusals: Vec<Result<(), Failure>> = match provider.together() {
+            Some(together) => {
+                let asked = about.iter().map(|(_, type_name, cx, input)| Asked { type_name, cx, input });
+                together.validate_all(&asked.collect::<Vec<_>>())
+            }
+            None => about.iter().map(|(.., cx, input)| provider.validate(cx, input)).collect(),
+        };
+        about.into_iter().zip(refusals).map(|((at, ..), refusal)| (at, refusal.err())).collect()
     }
 }
 
@@ -143,7 +170,7 @@ impl Pass<'_> {
     }
 
     /// A look at one instance; `cx` is given its name.
-    fn instance(&self, id: NodeId, node: &graph::Node, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
+    fn instance<'p>(&'p self, id: NodeId, node: &'p graph::Node, types: &mut Types<'_>, cx: &mut Context) -> Look<'p> {
         let instance = self.prepared.graph.declaration(id);
         let Type { known, provider, .. } = types.of(&node.manifest);
         let folder = &self.prepared.graph.scope(node.scope).folder;
@@ -172,7 +199,9 @@ impl Pass<'_> {
             // A program may do without properties whatever its schema says.
             (None, Known::Program(_)) => return Look::Finished(Vec::new()),
         };
-        let checked = Checked { pass: self, instance, properties, provider: Arc::clone(provider), cx: cx.clone() };
+        let (provider, manifest) = (Arc::clone(provider), &node.manifest);
+        let checked =
+            Checked { pass: self, instance, scope: node.scope, manifest, properties, provider, cx: cx.clone() };
         let mismatches = match known {
             Known::BuiltIn(outline) => return Look::Finished(checked.by_built_in(outline)),
             Known::Program(schema) => schema.as_deref().map(|schema| checked.by_schema(schema)).unwrap_or_default(),

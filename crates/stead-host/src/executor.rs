@@ -20,6 +20,7 @@ use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
+use stead_core::manifest::BatchKey;
 use stead_core::run::{KnownInstance, ReplayError, Room, Run};
 use stead_core::value::Value;
 
@@ -34,6 +35,16 @@ use waking::Waking;
 pub trait Calls: Send + Sync {
     /// Carries out a call. Blocks; called from several threads at once.
     fn carry_out(&self, call: &Call) -> Response;
+
+    /// What a call has in common with others that it is carried out with; `None` where it is one by itself.
+    fn batch(&self, _call: &Call) -> Option<CallBatch> {
+        None
+    }
+
+    /// Carries out calls of one batch, in whose order the responses are. Blocks, as [`Self::carry_out`] does.
+    fn carry_out_together(&self, calls: &[Arc<Call>]) -> Vec<Response> {
+        calls.iter().map(|call| self.carry_out(call)).collect()
+    }
 
     /// In what-if: what the instance of an answered call reads and writes, if it has an effect on nothing else; with
     /// absolute paths.
@@ -76,6 +87,19 @@ pub trait Calls: Send + Sync {
 
     /// Returns once a power cut cannot lose what calls have written, as far as the durability policy asks for it.
     fn flush(&self) -> std::io::Result<()>;
+}
+
+/// What calls have in common that are ready at the same time and are carried out together, as one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallBatch {
+    /// The adapter and the author of their resources.
+    pub resources: BatchKey,
+    /// The instance that theirs are nested in.
+    pub container: Option<InstancePath>,
+    /// What is done.
+    pub operation: Operation,
+    /// Real or what-if.
+    pub execution: Execution,
 }
 
 /// Tells when what an instance is pending for may have happened.
@@ -201,7 +225,8 @@ const BATCH: usize = 256;
 ///
 /// Guarantees: a call is made only after the journal holds its announcement. At most [`Limits::width`] calls are under way;
 /// with a width of 1 they are made one after the other in the order of the graph, and calls of microseconds are made in that
-/// order with every width. Once it is to stop nothing more is begun, and it returns when what is under way has ended. A call
+/// order with every width. Calls of one [`CallBatch`] that are ready at the same time are one of them, up to 256; with a width of 1 those
+/// that follow each other. Once it is to stop nothing more is begun, and it returns when what is under way has ended. A call
 /// that panics has failed. After an error no call is under way, but for one that exceeded the deadline of
 /// [`Inline::Beside`].
 pub fn execute(
@@ -238,6 +263,13 @@ impl Clock {
         let passed = SignedDuration::try_from(self.monotonic.elapsed()).unwrap_or_default();
         self.wall.checked_add(passed).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// A call that is handed out.
+struct Chosen {
+    /// Those of a number are carried out together; `None` where it takes microseconds.
+    job: Option<usize>,
+    call: Call,
 }
 
 struct Executor<'a> {
@@ -339,20 +371,28 @@ impl Executor<'_> {
         loop {
             self.record_stop()?;
             let open = self.lanes.room();
-            let next = self.run.next(self.clock.now(), &Room::of(open.min(*room)));
+            let (now, room_for) = (self.clock.now(), open.min(*room));
+            let mut next = self.run.next(now, &Room::of(room_for));
+            if room_for < BATCH && next.calls.iter().any(|call| self.calls.batch(call).is_some()) {
+                // More may be ready that go with it.
+                next = self.run.next(now, &Room::of(BATCH));
+                if self.lanes.is_serial() {
+                    self.keep_neighbours(&mut next.calls);
+                }
+            }
             if next.is_idle() {
                 return Ok(next.wake);
             }
             let mut kinds = next.events;
             kinds.extend(next.wants.into_iter().map(|key| self.observed(key)));
             let calls = self.chosen(next.calls, room);
-            if !calls.is_empty() && !self.follower.may_begin(calls.iter().any(|(_, call)| changes(call))) {
+            if !calls.is_empty() && !self.follower.may_begin(calls.iter().any(|chosen| changes(&chosen.call))) {
                 if !self.stop.cancel.is_cancelled() {
                     self.stop.suspend.cancel();
                 }
                 continue;
             }
-            kinds.extend(calls.iter().map(|(_, call)| call.started()));
+            kinds.extend(calls.iter().map(|chosen| chosen.call.started()));
             if kinds.is_empty() {
                 return Ok(next.wake);
             }
@@ -361,21 +401,43 @@ impl Executor<'_> {
         }
     }
 
+    /// Leaves the first call and those that follow it in the order of the graph, with nothing left to do between them.
+    fn keep_neighbours(&self, calls: &mut Vec<Call>) {
+        let first = calls.first().map(|call| call.instance.node());
+        let order = self.run.graph().order.iter().skip_while(|id| Some(**id) != first);
+        let open = order.filter(|id| self.run.report().status(**id).is_none());
+        let count = calls.iter().zip(open).take_while(|(call, id)| call.instance.node() == **id).count();
+        calls.truncate(count);
+    }
+
     /// The calls that there is room for now. The others are decided again; so as few as possible are decided for nothing.
-    fn chosen(&self, calls: Vec<Call>, room: &mut usize) -> Vec<(Cost, Call)> {
+    fn chosen(&self, calls: Vec<Call>, room: &mut usize) -> Vec<Chosen> {
         let (mut short, mut long) = (self.lanes.room_for(Cost::Inline), self.lanes.room_for(Cost::Process));
         let mut chosen = Vec::with_capacity(calls.len());
+        let (mut batches, mut jobs, is_serial) = (Vec::new(), 0, self.lanes.is_serial());
         for call in calls {
             let cost = self.calls.cost(&call);
+            let batch = if cost == Cost::Process { self.calls.batch(&call) } else { None };
+            if let Some((_, job)) = batches.iter().find(|(known, _)| batch.as_ref() == Some(known)) {
+                chosen.push(Chosen { job: Some(*job), call });
+                continue;
+            }
             let left = if cost == Cost::Inline { &mut short } else { &mut long };
-            if *left == 0 {
-                break;
+            if *left == 0 || (is_serial && !chosen.is_empty()) {
+                if is_serial || batches.is_empty() {
+                    break;
+                }
+                // What is behind it can still go with what goes before it.
+                continue;
             }
             *left -= 1;
-            chosen.push((cost, call));
+            let job = (cost == Cost::Process).then_some(jobs);
+            jobs += usize::from(job.is_some());
+            batches.extend(batch.zip(job));
+            chosen.push(Chosen { job, call });
         }
         *room = match chosen.last() {
-            Some((Cost::Process, _)) => long.max(1),
+            Some(Chosen { job: Some(_), .. }) if batches.is_empty() => long.max(1),
             _ => BATCH,
         };
         chosen

@@ -20,8 +20,10 @@ use stead_system::Cancel;
 use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
 
 mod plain;
+mod together;
 
 pub use plain::Plain;
+pub use together::{Asked, MethodAnswer, Together};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -59,6 +61,11 @@ pub trait Provider: Send + Sync {
 
     /// Returns this resource with a program for each call, where it is one that stays and that others call so.
     fn called_once(&self) -> Option<Box<dyn Provider>> {
+        None
+    }
+
+    /// The calls of several instances at once, where it takes them; [`stead_core::manifest::BatchKey`] says which.
+    fn together(&self) -> Option<&dyn Together> {
         None
     }
 

@@ -32,7 +32,7 @@ pub use claimed::{ClaimedAccess, ClaimedExtent, ClaimedProperty};
 pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
-pub use lane::Lane;
+pub use lane::{BatchKey, Lane};
 pub use listing::{ResourceListing, extension_listing, listing};
 pub use marked::SecretPlaces;
 pub use parse::{Declaration, Declared, ManifestForm, parse, parse_listed};
@@ -461,6 +461,8 @@ pub struct AdapterMethods {
     pub find: Option<ProgramCall>,
     /// The input that it is given.
     pub input_kind: AdapterInput,
+    /// `metadata.stead.batch`: it takes several instances in one call, and answers for each by itself.
+    pub batch: bool,
 }
 
 /// The form of the input that an adapter is given.

@@ -8,7 +8,8 @@ use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::{Diagnostic, Meant};
 use stead_core::document::Instance;
 use stead_core::expr::Template;
-use stead_core::graph::{is_written_out, stated_at};
+use stead_core::graph::{ScopeId, is_written_out, stated_at};
+use stead_core::manifest::{BatchKey, Manifest};
 use stead_core::schema::{Reason, Schema, SchemaMismatch};
 use stead_core::text::{Kind, Span};
 use stead_core::value::{Object, Value, pointer};
@@ -22,6 +23,8 @@ use super::{Extent, Pass};
 pub(super) struct Checked<'a> {
     pub(super) pass: &'a Pass<'a>,
     pub(super) instance: &'a Instance,
+    pub(super) scope: ScopeId,
+    pub(super) manifest: &'a Arc<Manifest>,
     pub(super) properties: Cow<'a, Template>,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) cx: Context,
@@ -31,6 +34,11 @@ pub(super) struct Checked<'a> {
 type Advice<'d> = &'d dyn Fn(&str) -> Option<String>;
 
 impl Checked<'_> {
+    /// Those that its program is asked about together with it.
+    pub(super) fn batch(&self) -> Option<(BatchKey, ScopeId)> {
+        Some((self.manifest.batch()?, self.scope))
+    }
+
     /// Returns the mistakes that a built-in finds: it names one property at a time, which is then left out.
     pub(super) fn by_built_in(&self, outline: &LazyOutline) -> Vec<Diagnostic> {
         let mut found = Vec::new();

@@ -12,6 +12,7 @@ use super::output::Expected;
 use super::{CommandProvider, shape};
 
 /// One operation.
+#[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) operation: &'static str,
     pub(super) method: &'a ProgramCall,

@@ -172,6 +172,19 @@ impl Printed {
         }
     }
 
+    /// The part of it that is about one instance of a type.
+    pub(super) fn part(&self, of: &str, values: Result<Vec<serde_json::Value>, &'static str>) -> Self {
+        let (of, program, said) = (of.to_owned(), self.program.clone(), self.said.clone());
+        Self {
+            of,
+            program,
+            operation: self.operation,
+            is_secret: self.is_secret,
+            output: Output::Answered(values),
+            said,
+        }
+    }
+
     /// Its standard output; nothing of one that stays.
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.output {

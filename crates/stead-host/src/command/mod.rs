@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value as Json;
@@ -16,16 +16,17 @@ use stead_core::document::SecurityContext;
 use stead_core::id::TypeName;
 use stead_core::manifest::{
     AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Manifest, OperationSecurity, ProgramCall,
-    ResourceKind, SchemaSource,
+    SchemaSource,
 };
+use stead_core::planner::Method;
 use stead_core::schema::Schema;
 
-use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
-use answer::{Answer, Request, pending, take_unknown, what_if_words};
+use crate::provider::{Asked, Context, Plain, Provider, SetReply, TestReply, Together};
+use answer::Request;
 use input::{Subject, prepare};
-use invoke::{Invocation, Origin, PENDING, Printed};
+use invoke::{Invocation, Origin, Printed};
 use output::Expected;
-use resident::{Asked, Host};
+use resident::{Host, Query};
 use secrets::Secrets;
 use shape::Shape;
 
@@ -36,6 +37,7 @@ mod answer;
 pub mod extension;
 mod input;
 mod invoke;
+mod methods;
 mod named;
 pub mod output;
 pub mod reconcile;
@@ -44,6 +46,7 @@ pub mod scripts;
 pub mod secrets;
 mod shape;
 pub mod stderr;
+mod together;
 
 /// The provider of a command or an adapted resource, with [`CommandSettings::of_this_process`].
 ///
@@ -132,6 +135,8 @@ pub struct CommandProvider {
     subject: Subject,
     own_schema: Option<SchemaSource>,
     shape: Shape,
+    /// True if one call is made for several instances.
+    takes_several: bool,
     settings: CommandSettings,
     residents: Residents,
     schema: OnceLock<Option<Arc<Schema>>>,
@@ -209,6 +214,7 @@ impl CommandProvider {
             subject,
             own_schema,
             shape,
+            takes_several: manifest.batch().is_some(),
             settings,
             residents: Residents::default(),
             schema: OnceLock::new(),
@@ -236,21 +242,6 @@ impl CommandProvider {
         Err(Failure::new(FailureKind::Unsupported, message))
     }
 
-    /// Returns whether its answers are a state, not the results of nested instances.
-    fn holds_no_others(&self) -> bool {
-        self.manifest.kind == ResourceKind::Resource
-    }
-
-    /// Says once that a test leaves the verdict to a comparison.
-    fn warn_of_no_verdict(&self, cx: &Context) {
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
-            let of = &self.manifest.type_name;
-            let message =
-                format!("the test of '{of}' does not report '_inDesiredState'; its state was compared instead");
-            (cx.trace)(TraceLevel::Warn, &message);
-        }
-    }
-
     /// The rights that the operations need: those of whoever has the programs.
     fn security(&self) -> OperationSecurity {
         match &self.manifest.implementation {
@@ -262,11 +253,6 @@ impl CommandProvider {
     fn unsupported(&self, operation: &str) -> Failure {
         let message = format!("resource '{}' does not support '{operation}'", self.manifest.type_name);
         Failure::new(FailureKind::Unsupported, message)
-    }
-
-    /// Runs one program and reads its answer.
-    fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
-        request.understand(self, &self.run(cx, request, input)?)
     }
 
     /// Carries out a method: by the program that stays, where there is one, or else by one for this call.
@@ -287,7 +273,7 @@ impl CommandProvider {
         let Subject { type_name, version, path, content } = &self.subject;
         let is_adapted = matches!(self.manifest.implementation, Implementation::Adapted { .. });
         let path = path.as_ref().filter(|_| is_adapted).map(|path| path.display().to_string());
-        let asked = Asked {
+        let asked = Query {
             // A what-if is a set that is only asked.
             method: if operation == "what-if" { "set" } else { operation },
             type_name,
@@ -303,8 +289,16 @@ impl CommandProvider {
         Ok(invocation.answered(self.residents.call(&host, cx, &asked, secrets)?))
     }
 
-    /// Runs one program.
+    /// Runs one program for a method other than an export.
     fn run(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Printed, Failure> {
+        if self.takes_several {
+            let asked = Asked { type_name: &self.manifest.type_name, cx, input };
+            return self.run_all(request, &[asked]).pop().unwrap_or_else(|| Err(self.unsupported(request.operation)));
+        }
+        self.run_one(cx, request, input)
+    }
+
+    fn run_one(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Printed, Failure> {
         let mut secrets = Secrets::of(input);
         cx.pending.iter().for_each(|kept| secrets.add(&Secrets::of(kept)));
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
@@ -315,25 +309,14 @@ impl CommandProvider {
     /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
     fn validate_properties(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
         let Some(method) = self.methods.validate.as_ref().filter(|_| !wanted.is_null()) else { return Ok(()) };
-        let digest: [u8; 32] = Sha256::digest(wanted.to_string()).into();
+        let digest = digest(wanted);
         if self.accepted().contains(&digest) {
             return Ok(());
         }
         let printed = self.perform(cx, ("validate", method), wanted, secrets, Execution::Actual)?;
-        let answer = printed.read(Expected::Values(1))?;
-        let answer = answer.first().unwrap_or(&Json::Null);
-        match answer.get("valid").and_then(Json::as_bool) {
-            Some(true) => {
-                self.remember(digest);
-                Ok(())
-            }
-            Some(false) => {
-                let reason = answer.get("reason").and_then(Json::as_str).unwrap_or("the resource does not say why");
-                let reason = secrets.scrub(reason);
-                Err(Failure::new(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
-            }
-            None => Err(printed.unexpected("'valid' must be true or false")),
-        }
+        check_verdict(&printed, secrets)?;
+        self.remember(digest);
+        Ok(())
     }
 
     fn accepted(&self) -> std::sync::MutexGuard<'_, BTreeSet<[u8; 32]>> {
@@ -392,26 +375,25 @@ impl CommandProvider {
         let printed = invocation.run(cx, &prepared)?;
         printed.read(Expected::Values(1))?.pop().ok_or_else(|| printed.unexpected("there is no schema"))
     }
+}
 
-    /// The program for a what-if, and what it is called with: the argument of `set` for it, or the method of its own
-    /// that older manifests have.
-    fn predictor(&self, cx: &Context) -> Option<&ProgramCall> {
-        let native = self.methods.set.as_ref().filter(|set| has_what_if(set));
-        native.or_else(|| {
-            let old = self.methods.what_if.as_ref()?;
-            let message = format!(
-                "Resource '{}' uses deprecated 'whatIf' operation; a 'whatIfArg' among the arguments of 'set' takes \
-                 its place",
-                self.manifest.type_name
-            );
-            (cx.trace)(TraceLevel::Warn, &message);
-            Some(old)
-        })
+/// Reads what `validate` says.
+fn check_verdict(printed: &Printed, secrets: &Secrets) -> Result<(), Failure> {
+    let answer = printed.read(Expected::Values(1))?;
+    let answer = answer.first().unwrap_or(&Json::Null);
+    match answer.get("valid").and_then(Json::as_bool) {
+        Some(true) => Ok(()),
+        Some(false) => {
+            let reason = answer.get("reason").and_then(Json::as_str).unwrap_or("the resource does not say why");
+            let reason = secrets.scrub(reason);
+            Err(Failure::new(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
+        }
+        None => Err(printed.unexpected("'valid' must be true or false")),
     }
 }
 
-fn has_what_if(method: &ProgramCall) -> bool {
-    method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_)))
+fn digest(wanted: &Json) -> [u8; 32] {
+    Sha256::digest(wanted.to_string()).into()
 }
 
 /// The properties with what the resource handed back when it was still working, in the place where it did.
@@ -436,6 +418,10 @@ fn with_pending<'a>(wanted: &'a Json, cx: &Context) -> Cow<'a, Json> {
 
 impl Provider for CommandProvider {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        if self.takes_several {
+            let asked = Asked { type_name: &self.manifest.type_name, cx, input };
+            return self.validate_all(&[asked]).into_iter().collect();
+        }
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.validate_properties(cx, &wanted, &Secrets::of(input))
     }
@@ -471,109 +457,35 @@ impl Provider for CommandProvider {
         true
     }
 
+    fn together(&self) -> Option<&dyn Together> {
+        self.takes_several.then_some(self)
+    }
+
     fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {
-        let method = self.methods.get.as_ref().ok_or_else(|| self.unsupported("get"))?;
-        self.check_privilege("get", self.security().get)?;
-        let request = Request::new("get", method, Execution::Actual).expecting(Expected::Values(1));
-        Ok(Plain::new(self.call(cx, &request, input)?.state.unwrap_or_default()))
+        let request = self.request(Method::Get, cx)?;
+        self.got(&request, &self.run(cx, &request, input)?)
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
-        self.check_privilege("test", self.security().test)?;
-        let request = Request::new("test", method, Execution::Actual);
-        let printed = self.run(cx, &request, input)?;
-        let still_working = |stated: &Json| {
-            let pending = pending(stated).map_err(|what| printed.unexpected(what))?;
-            Ok(TestReply { pending: Some(pending), ..TestReply::default() })
-        };
-        if let Some(stated) = printed.pending() {
-            return still_working(&stated);
-        }
-        let Answer { mut state, verdict, mut differing, .. } = request.understand_test(self, &printed)?;
-        // Of an adapter that takes documents it is within.
-        if let Some(stated) = state.as_ref().and_then(|state| state.pointer(PENDING)) {
-            return still_working(stated);
-        }
-        let unknown = state.as_mut().map_or(Ok(None), take_unknown).map_err(|what| printed.unexpected(what))?;
-        if unknown.is_some() {
-            differing.get_or_insert_default();
-        }
-        let stated = verdict.and_then(|verdict| verdict.as_bool()).filter(|_| unknown.is_none());
-        if stated.is_none() && differing.is_none() && method.returns.is_some() && self.holds_no_others() {
-            self.warn_of_no_verdict(cx);
-        }
-        let none_differ = || Some(unknown.is_none() && differing.as_ref()?.is_empty());
-        let in_desired_state = stated.or_else(none_differ);
-        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, unknown, ..TestReply::default() })
+        let request = self.request(Method::Test, cx)?;
+        self.tested(cx, &request, &self.run(cx, &request, input)?)
     }
 
     /// A set that succeeded is not lost when its report is unusable: the state after it can be read.
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let method = match execution {
-            Execution::Actual => self.methods.set.as_ref(),
-            Execution::WhatIf => self.predictor(cx),
-        };
-        let name = if execution == Execution::WhatIf { "what-if" } else { "set" };
-        let method = method.ok_or_else(|| self.unsupported(name))?;
-        self.check_privilege(name, self.security().set)?;
-        let request = Request::new(name, method, execution);
-        let printed = self.run(cx, &request, input)?;
-        let still_working = |stated: &Json| {
-            let pending = pending(stated).map_err(|what| printed.unexpected(what))?;
-            match execution {
-                Execution::Actual => Ok(SetReply { pending: Some(pending), ..SetReply::default() }),
-                Execution::WhatIf => Err(printed.unexpected("what is only asked cannot be pending")),
-            }
-        };
-        if let Some(stated) = printed.pending() {
-            return still_working(&stated);
-        }
-        let mut answer = match request.understand(self, &printed) {
-            Err(failure) if execution == Execution::Actual => {
-                (cx.trace)(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
-                Answer::default()
-            }
-            answer => answer?,
-        };
-        if let Some(stated) = answer.state.as_ref().and_then(|state| state.pointer(PENDING)) {
-            return still_working(stated);
-        }
-        let (mut what_if, mut unknown) = (Vec::new(), None);
-        if execution == Execution::WhatIf {
-            what_if = what_if_words(answer.state.as_ref());
-            let taken = answer.state.as_mut().map_or(Ok(None), take_unknown);
-            unknown = taken.map_err(|what| printed.unexpected(what))?;
-        }
-        let ignored = printed.holds(request.expected).is_none()
-            && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
-        if ignored {
-            (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
-        }
-        let (after, changed) = (answer.state.map(Plain::new), answer.differing);
-        Ok(SetReply { after, ignored, changed, what_if, unknown, ..SetReply::default() })
+        let request = self.request(Method::Set(execution), cx)?;
+        self.was_set(cx, &request, &self.run(cx, &request, input)?)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let method = self.methods.delete.as_ref().ok_or_else(|| self.unsupported("delete"))?;
-        self.check_privilege("delete", self.security().delete)?;
-        let request = Request::new("delete", method, execution);
-        if execution == Execution::Actual {
-            self.call(cx, &Request { expected: None, ..request }, input)?;
-            return Ok(Vec::new());
-        }
-        // Without the argument for it the program would not know that it must not delete.
-        if !has_what_if(method) {
-            return Err(self.unsupported("delete what-if"));
-        }
-        let answer = self.call(cx, &request.expecting(Expected::Values(1)), input)?;
-        Ok(what_if_words(answer.state.as_ref()))
+        let request = self.request(Method::Delete(execution), cx)?;
+        self.deleted(&request, &self.run(cx, &request, input)?)
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let method = self.methods.export.as_ref().ok_or_else(|| self.unsupported("export"))?;
         self.check_privilege("export", self.security().export)?;
         let request = Request::new("export", method, Execution::Actual).expecting(Expected::Lines);
-        Ok(self.call(cx, &request, input)?.exported)
+        Ok(request.understand(self, &self.run_one(cx, &request, input)?)?.exported)
     }
 }

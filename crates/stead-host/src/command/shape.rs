@@ -21,16 +21,12 @@ pub(super) enum Shape {
 impl Shape {
     /// Returns the input of a program for these properties.
     pub(super) fn wrap(self, type_name: &str, properties: &Json) -> Json {
-        let Self::Document { in_configuration } = self else { return properties.clone() };
-        let mut instance = json!({"name": type_name, "type": type_name});
-        if let (Some(members), false) = (instance.as_object_mut(), properties.is_null()) {
-            members.insert("properties".to_owned(), properties.clone());
+        match self {
+            Self::Direct => properties.clone(),
+            Self::Document { in_configuration } => {
+                document(vec![instance(type_name, type_name, properties)], in_configuration)
+            }
         }
-        let mut document = json!({"resources": [instance]});
-        if let (Some(members), true) = (document.as_object_mut(), in_configuration) {
-            members.insert("metadata".to_owned(), json!({"Microsoft.DSC": {"context": "configuration"}}));
-        }
-        document
     }
 
     /// The state in what a program answered.
@@ -46,8 +42,26 @@ impl Shape {
     }
 }
 
+/// An instance in a document.
+pub(super) fn instance(name: &str, type_name: &str, properties: &Json) -> Json {
+    let mut instance = json!({"name": name, "type": type_name});
+    if let (Some(members), false) = (instance.as_object_mut(), properties.is_null()) {
+        members.insert("properties".to_owned(), properties.clone());
+    }
+    instance
+}
+
+/// The document that an adapter is given.
+pub(super) fn document(instances: Vec<Json>, in_configuration: bool) -> Json {
+    let mut members = Map::from_iter([("resources".to_owned(), Json::Array(instances))]);
+    if in_configuration {
+        members.insert("metadata".to_owned(), json!({"Microsoft.DSC": {"context": "configuration"}}));
+    }
+    Json::Object(members)
+}
+
 /// The instances of an answer; the answer itself, when it is none of that form.
-fn instances(answer: Json) -> Result<Vec<Json>, Json> {
+pub(super) fn instances(answer: Json) -> Result<Vec<Json>, Json> {
     match answer {
         Json::Object(mut members) => match members.remove("result").or_else(|| members.remove("resources")) {
             Some(Json::Array(instances)) => Ok(instances),

@@ -4,6 +4,7 @@ mod long;
 mod reviews;
 mod short;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,7 +15,7 @@ use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::footprint::Footprint;
 use stead_core::run::KnownInstance;
 
-use super::{BATCH, Calls, Inline, Limits};
+use super::{BATCH, Calls, Chosen, Inline, Limits};
 use crate::provider::{Cost, Review};
 use crate::worker_pool::WorkerPool;
 use long::LongLane;
@@ -50,8 +51,8 @@ struct Context {
 enum Signal {
     /// Short calls have ended.
     Short,
-    /// A long call has ended.
-    Long(Box<Finished>),
+    /// Long calls of one job have ended.
+    Long(Vec<Finished>),
 }
 
 impl Lanes {
@@ -81,14 +82,23 @@ impl Lanes {
         }
     }
 
+    /// Returns whether one is made after the other, whichever lane they take.
+    pub(super) fn is_serial(&self) -> bool {
+        self.width.get() == 1
+    }
+
     /// Hands out calls. Assumptions: there is room for them.
-    pub(super) fn start(&mut self, calls: Vec<(Cost, Call)>) {
-        let (short, long): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(cost, _)| *cost == Cost::Inline);
+    pub(super) fn start(&mut self, calls: Vec<Chosen>) {
+        let (short, long): (Vec<_>, Vec<_>) = calls.into_iter().partition(|chosen| chosen.job.is_none());
         if !short.is_empty() {
-            self.short.start(short.into_iter().map(|(_, call)| Arc::new(call)), &self.context);
+            self.short.start(short.into_iter().map(|chosen| Arc::new(chosen.call)), &self.context);
         }
-        for (_, call) in long {
-            self.long.start(Arc::new(call), &self.context);
+        let mut jobs: BTreeMap<Option<usize>, Vec<Arc<Call>>> = BTreeMap::new();
+        for Chosen { job, call } in long {
+            jobs.entry(job).or_default().push(Arc::new(call));
+        }
+        for calls in jobs.into_values() {
+            self.long.start(calls, &self.context);
         }
     }
 
@@ -101,7 +111,7 @@ impl Lanes {
                 Signal::Short => {}
                 Signal::Long(done) => {
                     self.long.ended();
-                    finished.push(*done);
+                    finished.extend(done);
                 }
             }
         }
@@ -135,7 +145,17 @@ impl Drop for Lanes {
 fn carry_out(calls: &dyn Calls, call: Arc<Call>, began: Instant) -> Finished {
     // A panic in one call must neither end the others nor let the run wait for an answer that never comes.
     let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| panicked().into());
-    let elapsed = began.elapsed();
+    finished(calls, call, response, began.elapsed())
+}
+
+fn carry_out_together(calls: &dyn Calls, group: Vec<Arc<Call>>, began: Instant) -> Vec<Finished> {
+    let responses = catch_unwind(AssertUnwindSafe(|| calls.carry_out_together(&group))).unwrap_or_default();
+    let (elapsed, mut responses) = (began.elapsed(), responses.into_iter());
+    let ended = |call| finished(calls, call, responses.next().unwrap_or_else(|| panicked().into()), elapsed);
+    group.into_iter().map(ended).collect()
+}
+
+fn finished(calls: &dyn Calls, call: Arc<Call>, response: Response, elapsed: Duration) -> Finished {
     let footprint = match call.execution {
         Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| calls.footprint(&call, &response))).unwrap_or_default(),
         Execution::Actual => None,

@@ -14,7 +14,7 @@ use stead_core::schema::{Schema, SchemaMismatch};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
 
 use super::reseal::Resealer;
-use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
+use crate::provider::{self, Context, MethodAnswer, Plain, Prediction, Provider, TraceLevel};
 use crate::store::images::{Images, ImagesError, SetEntry, SetImages};
 
 /// A call with everything that its methods need.
@@ -31,6 +31,12 @@ pub(super) struct Attempt<'a> {
     pub(super) cx: Cow<'a, Context>,
 }
 
+/// A call of a method that is being made.
+pub(super) struct Begun<'a> {
+    pub(super) cx: Cow<'a, Context>,
+    kept: Option<Arc<SetImages>>,
+}
+
 /// Returns whether a key of metadata belongs to the engine.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.starts_with("Microsoft.DSC")
@@ -44,21 +50,45 @@ impl Attempt<'_> {
 
     /// Calls a method, and seals what it answers.
     pub(super) fn invoke(&self, method: Method) -> Result<Reply, Failure> {
-        match method {
-            Method::Get => Ok(Reply::State(self.reading(self.provider.get(&self.cx, &self.input)?)?)),
-            Method::Test => self.test(),
-            Method::Set(execution) => self.set(execution),
-            Method::Delete(execution) => {
-                self.check_before(execution)?;
-                let deleted = self.kept(execution, |cx| self.provider.delete(cx, &self.input, execution))?;
-                Ok(Reply::Deleted(self.texts(&deleted)))
-            }
-            Method::Export => self.export(),
+        if method == Method::Export {
+            return self.export();
+        }
+        let begun = self.begin(method)?;
+        let answer = self.provider.answer(method, &begun.cx, &self.input);
+        self.end(begun);
+        self.reply(method, answer?)
+    }
+
+    /// Checks a call of a method that is about to be made and, unless this is what-if, has what it changes kept. What is returned must
+    /// be given to [`Self::end`] when the call is over.
+    pub(super) fn begin(&self, method: Method) -> Result<Begun<'_>, Failure> {
+        if !matches!(method, Method::Set(Execution::Actual) | Method::Delete(Execution::Actual)) {
+            return Ok(Begun { cx: Cow::Borrowed(&self.cx), kept: None });
+        }
+        self.check_uncovered()?;
+        let cx = Context { changes: true, ..Context::clone(&self.cx) };
+        let Some(images) = &self.cx.images else { return Ok(Begun { cx: Cow::Owned(cx), kept: None }) };
+        let failed = |error: ImagesError| Failure::new(FailureKind::System, error.chain());
+        let set = images.set(self.set_entry(images)).map_err(failed)?;
+        let writes = cx.writes.kept_by(Arc::<SetImages>::clone(&set));
+        Ok(Begun { cx: Cow::Owned(Context { writes, ..cx }), kept: Some(set) })
+    }
+
+    /// The call is over.
+    pub(super) fn end(&self, Begun { kept, .. }: Begun<'_>) {
+        if let Some(Err(error)) = kept.map(|set| set.over()) {
+            self.note(TraceLevel::Warn, &format!("this cannot be taken back: {}", error.chain()));
         }
     }
 
-    fn check_before(&self, execution: Execution) -> Result<(), Failure> {
-        if execution == Execution::Actual { self.check_uncovered() } else { Ok(()) }
+    /// Seals what a method answered.
+    pub(super) fn reply(&self, method: Method, answer: MethodAnswer) -> Result<Reply, Failure> {
+        match answer {
+            MethodAnswer::State(state) => Ok(Reply::State(self.reading(state)?)),
+            MethodAnswer::Test(reply) => self.tested(reply),
+            MethodAnswer::Set(reply) => self.was_set(reply, method == Method::Set(Execution::Actual)),
+            MethodAnswer::Deleted(words) => Ok(Reply::Deleted(self.texts(&words))),
+        }
     }
 
     /// Refuses to set a placeholder in place of a secret: the properties come from an output or a recorded request.
@@ -67,22 +97,6 @@ impl Attempt<'_> {
         let property = found.split('/').nth(1).unwrap_or_default();
         let message = format!("'{property}' is a redacted placeholder, not the secret; state the secret itself");
         Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
-    }
-
-    /// Calls a method that changes something, unless this is what-if, and has what it changes kept.
-    fn kept<T>(&self, execution: Execution, call: impl FnOnce(&Context) -> Result<T, Failure>) -> Result<T, Failure> {
-        if execution == Execution::WhatIf {
-            return call(&self.cx);
-        }
-        let cx = Context { changes: true, ..Context::clone(&self.cx) };
-        let Some(images) = &self.cx.images else { return call(&cx) };
-        let failed = |error: ImagesError| Failure::new(FailureKind::System, error.chain());
-        let set = images.set(self.set_entry(images)).map_err(failed)?;
-        let called = call(&Context { writes: cx.writes.kept_by(Arc::<SetImages>::clone(&set)), ..cx });
-        if let Err(error) = set.over() {
-            self.note(TraceLevel::Warn, &format!("this cannot be taken back: {}", error.chain()));
-        }
-        called
     }
 
     /// The set that is about to begin, with what it takes to take it back where that is more than files.
@@ -100,8 +114,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn test(&self) -> Result<Reply, Failure> {
-        let reply = self.provider.test(&self.cx, &self.input)?;
+    fn tested(&self, reply: provider::TestReply) -> Result<Reply, Failure> {
         if let Some(pending) = reply.pending {
             return Ok(self.pending(pending));
         }
@@ -123,15 +136,13 @@ impl Attempt<'_> {
         effects.map_text(|text| self.resealer.text(text))
     }
 
-    fn set(&self, execution: Execution) -> Result<Reply, Failure> {
-        self.check_before(execution)?;
-        let reply = self.kept(execution, |cx| self.provider.set(cx, &self.input, execution))?;
+    fn was_set(&self, reply: provider::SetReply, is_made: bool) -> Result<Reply, Failure> {
         if let Some(pending) = reply.pending {
             return Ok(self.pending(pending));
         }
         let after = match reply.after.map(|after| self.reading(after)).transpose() {
             // It was made whatever it reports, and its state can be asked for.
-            Err(failure) if execution == Execution::Actual => {
+            Err(failure) if is_made => {
                 self.note(TraceLevel::Warn, &format!("the set was made, but {}", self.scrubbed(failure).message));
                 None
             }

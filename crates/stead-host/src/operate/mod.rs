@@ -28,8 +28,18 @@ use self::attempt::Attempt;
 use self::cover::Cover;
 use self::opened::Opened;
 use self::reseal::Resealer;
-use crate::provider::{Context, Provider, TraceLevel};
+use crate::provider::{Asked, Context, Provider, TraceLevel};
 use crate::vault::Vault;
+
+/// One of the calls that are carried out together.
+pub struct Called<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// Its resource.
+    pub provider: &'a dyn Provider,
+    /// Its context.
+    pub cx: &'a Context,
+}
 
 /// Carries out a call with the methods that the resource has.
 ///
@@ -38,11 +48,78 @@ use crate::vault::Vault;
 ///
 /// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
 pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Response {
-    let (began, operation) = (Instant::now(), operation_name(call.operation));
-    let attempt = match guarded(|| prepare(call, provider, vault, cx)) {
+    let began = Instant::now();
+    let attempt = match prepared(&Called { call, provider, cx }, vault) {
         Ok(attempt) => attempt,
         Err(failure) => return failure.into(),
     };
+    let mut course = Course::of(&attempt);
+    while let Some(method) = course.next() {
+        course.ask(method);
+    }
+    course.response(began)
+}
+
+/// Carries out calls of resources with the same [`stead_core::manifest::BatchKey`]: what they ask at a time is asked in one call. The
+/// responses are in the order of the calls.
+///
+/// Guarantees: those of [`carry_out`], for each; what one comes to takes nothing from the others.
+pub fn carry_out_together(calls: &[Called<'_>], vault: &dyn Vault) -> Vec<Response> {
+    let began = Instant::now();
+    let attempts: Vec<Result<Attempt<'_>, Failure>> = calls.iter().map(|called| prepared(called, vault)).collect();
+    let mut courses: Vec<Result<Course<'_>, &Failure>> =
+        attempts.iter().map(|attempt| attempt.as_ref().map(Course::of)).collect();
+    loop {
+        // What reads comes first: who is asked later is then asked with more others.
+        let wanted = courses.iter_mut().flatten().filter_map(Course::next);
+        let Some(method) = wanted.min_by_key(|method| matches!(method, Method::Set(_) | Method::Delete(_))) else {
+            break;
+        };
+        let asking = courses.iter_mut().flatten().filter(|course| course.wanted == Some(method));
+        ask_together(method, asking.collect());
+    }
+    let response = |course: Result<Course<'_>, &Failure>| match course {
+        Ok(course) => course.response(began),
+        Err(failure) => failure.clone().into(),
+    };
+    courses.into_iter().map(response).collect()
+}
+
+/// Asks a method for all of these.
+fn ask_together<'a>(method: Method, mut courses: Vec<&mut Course<'a>>) {
+    let Some(together) = courses.first().and_then(|course| course.attempt.provider.together()) else {
+        return courses.into_iter().for_each(|course| course.ask(method));
+    };
+    let ready = |attempt: &'a Attempt<'a>| {
+        let begun = attempt.check_cancelled().and_then(|()| guarded(|| attempt.begin(method)));
+        (attempt, begun)
+    };
+    let begun: Vec<_> = courses.iter().map(|course| ready(course.attempt)).collect();
+    let asked = begun.iter().filter_map(|(attempt, begun)| {
+        let type_name = &attempt.call.manifest.type_name;
+        Some(Asked { type_name, cx: &begun.as_ref().ok()?.cx, input: &attempt.input })
+    });
+    let asked: Vec<Asked<'_>> = asked.collect();
+    let answers = guarded(|| Ok(if asked.is_empty() { Vec::new() } else { together.answer_all(method, &asked) }));
+    let (mut answers, otherwise) = match answers {
+        Ok(answers) => (answers.into_iter(), Failure::new(FailureKind::System, "internal error: there is no answer")),
+        Err(failure) => (Vec::new().into_iter(), failure),
+    };
+    let replies = begun.into_iter().map(|(attempt, begun)| {
+        attempt.end(begun?);
+        let answer = answers.next().unwrap_or_else(|| Err(otherwise.clone()))?;
+        guarded(|| attempt.reply(method, answer))
+    });
+    let replies: Vec<Result<Reply, Failure>> = replies.collect();
+    for (course, reply) in courses.iter_mut().zip(replies) {
+        course.take(reply);
+    }
+}
+
+/// A call that is made ready, and said to begin.
+fn prepared<'a>(called: &Called<'a>, vault: &'a dyn Vault) -> Result<Attempt<'a>, Failure> {
+    let Called { call, provider, cx } = *called;
+    let (operation, attempt) = (operation_name(call.operation), guarded(|| prepare(call, provider, vault, cx))?);
     for name in std::iter::once(&call.manifest.type_name).chain(call.manifest.require_adapter()) {
         tracing::debug!("Invoking {operation} for '{name}'");
     }
@@ -52,33 +129,72 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     for message in substitutes(call, &attempt) {
         attempt.note(TraceLevel::Info, &message);
     }
-    let response = invoke(call, &attempt);
-    tracing::debug!(
-        "{operation} of '{}' ({}) took {:.3} s",
-        cx.name,
-        call.manifest.type_name,
-        began.elapsed().as_secs_f64()
-    );
-    response.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
+    Ok(attempt)
 }
 
-fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
-    let mut planner = Planner::new(call, &attempt.desired, attempt.rules());
-    let mut unknown = None;
-    loop {
-        match planner.step()? {
-            PlannerStep::Done(response) => {
-                let response = Response { unknown, ..predicted(attempt, *response) };
-                return Ok(complete(call, attempt, response));
-            }
-            PlannerStep::Invoke(method) => {
-                let answer = attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method)));
-                if let Some(warning) = planner.observe(answer.map_err(|failure| attempt.scrubbed(failure)))? {
-                    attempt.note(TraceLevel::Warn, &warning);
-                    unknown = Some(warning);
-                }
+/// The way of one call through the methods that its planner asks for.
+struct Course<'a> {
+    attempt: &'a Attempt<'a>,
+    planner: Planner<'a>,
+    /// The method that it waits for.
+    wanted: Option<Method>,
+    unknown: Option<String>,
+    ended: Option<Result<Response, Failure>>,
+}
+
+impl<'a> Course<'a> {
+    fn of(attempt: &'a Attempt<'a>) -> Self {
+        let planner = Planner::new(attempt.call, &attempt.desired, attempt.rules());
+        Self { attempt, planner, wanted: None, unknown: None, ended: None }
+    }
+
+    /// The method to ask, which is then given to [`Self::take`]; `None` once it has ended.
+    fn next(&mut self) -> Option<Method> {
+        if self.wanted.is_none() && self.ended.is_none() {
+            match self.planner.step() {
+                Ok(PlannerStep::Invoke(method)) => self.wanted = Some(method),
+                Ok(PlannerStep::Done(response)) => self.ended = Some(Ok(*response)),
+                Err(failure) => self.ended = Some(Err(failure)),
             }
         }
+        self.wanted
+    }
+
+    fn ask(&mut self, method: Method) {
+        let attempt = self.attempt;
+        self.take(attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method))));
+    }
+
+    /// Takes in the answer to the method that it waited for.
+    fn take(&mut self, answer: Result<Reply, Failure>) {
+        self.wanted = None;
+        match self.planner.observe(answer.map_err(|failure| self.attempt.scrubbed(failure))) {
+            Ok(None) => {}
+            Ok(Some(warning)) => {
+                self.attempt.note(TraceLevel::Warn, &warning);
+                self.unknown = Some(warning);
+            }
+            Err(failure) => self.ended = Some(Err(failure)),
+        }
+    }
+
+    /// What it came to. Assumptions: it has ended.
+    fn response(self, began: Instant) -> Response {
+        let Self { attempt, unknown, ended, .. } = self;
+        let call = attempt.call;
+        let response = match ended {
+            Some(Ok(response)) => complete(call, attempt, Response { unknown, ..predicted(attempt, response) }),
+            Some(Err(failure)) => attempt.scrubbed(failure).into(),
+            None => Failure::new(FailureKind::System, "internal error: the call has not ended").into(),
+        };
+        tracing::debug!(
+            "{} of '{}' ({}) took {:.3} s",
+            operation_name(call.operation),
+            attempt.cx.name,
+            call.manifest.type_name,
+            began.elapsed().as_secs_f64()
+        );
+        response
     }
 }
 

@@ -17,11 +17,12 @@ use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
+use stead_core::manifest::BatchKey;
 use stead_core::parameters::Supplied;
 use stead_core::run::{KnownInstance, Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
 use stead_core::value::Value;
-use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
+use stead_host::executor::{CallBatch, Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::Journal;
 use stead_host::provider::{Cost, Review};
 use stead_host::vault::MemoryVault;
@@ -37,7 +38,7 @@ pub(crate) struct Count {
     pub(crate) gate_is_open: bool,
 }
 
-/// Instances whose name begins with `p` are processes. What a call does is given by the end of the name.
+/// Instances whose name begins with `p` are processes; those that begin with `pb` and the same letter are of a batch. What a call does is given by the end of the name.
 #[derive(Default)]
 pub(crate) struct Fake {
     pub(crate) count: Mutex<Count>,
@@ -45,6 +46,8 @@ pub(crate) struct Fake {
     pub(crate) stop: Stop,
     /// How many calls whose name ends in `meet` must be under way before one of them is answered.
     pub(crate) meeting: usize,
+    /// The names of those that were carried out together.
+    pub(crate) together: Mutex<Vec<Vec<String>>>,
     /// True if tests find that something needs to be set.
     pub(crate) drifted: bool,
     /// The events: calls, flushes, and what journals record.
@@ -77,6 +80,22 @@ impl Calls for Fake {
             return Failure::new(FailureKind::Exit(1), "not yet").into();
         }
         self.response(call)
+    }
+
+    fn batch(&self, call: &Call) -> Option<CallBatch> {
+        let resources = BatchKey {
+            adapter: call.manifest.type_name.clone(),
+            version: call.manifest.version.clone(),
+            owner: call.name().strip_prefix("pb")?.get(..1)?.to_owned(),
+        };
+        Some(CallBatch { resources, container: None, operation: call.operation, execution: call.execution })
+    }
+
+    fn carry_out_together(&self, calls: &[Arc<Call>]) -> Vec<Response> {
+        let names: Vec<String> = calls.iter().map(|call| call.name().to_string()).collect();
+        self.together.lock().unwrap().push(names);
+        assert!(calls.iter().all(|call| !call.name().ends_with("panics")), "a panic that the test wants");
+        calls.iter().map(|call| self.carry_out(call)).collect()
     }
 
     /// Those that end in `undone` and `touched`, by the first instance that was called.

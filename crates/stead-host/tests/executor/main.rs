@@ -7,10 +7,12 @@
 #[path = "../../../stead-core/tests/support/catalog.rs"]
 mod catalog;
 
+mod batches;
 mod ending;
 mod fake;
 mod journals;
 mod lasting;
+mod together;
 
 use std::collections::BTreeMap;
 

@@ -86,7 +86,10 @@ The manifest of an adapted resource says what its adapter works with: `path`, a 
     ADAPTER = "E0613", "the kind does not fit the operations", "\
 A manifest with `adapter` is of kind `adapter`, and one of kind `adapter` must have `adapter`, which says how it is
 given the resources that it carries out. One of kind `importer` must have `resolve`, the program that says which document
-its properties stand for: without it nothing would be done for an instance.";
+its properties stand for: without it nothing would be done for an instance.
+
+`\"metadata\": {\"stead\": {\"batch\": true}}` says that an adapter takes several instances in one call. It then has the `inputKind`
+`full`, all its operations take standard input and no arguments about one instance, and it does not stay.";
 
     /// E0614
     EXPORT = "E0614", "an export both filters and does not", "\

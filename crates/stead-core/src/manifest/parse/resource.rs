@@ -9,8 +9,8 @@ use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedAccess, ClaimedExtent, ClaimedProperty,
-    CommandResource, Implementation, Manifest, OperationSecurity, ProgramCall, Promises, ResidentProgram, ResourceKind,
-    SchemaSource, SecretPlaces, codes,
+    CommandResource, Implementation, Input, Manifest, OperationSecurity, ProgramCall, Promises, ResidentProgram,
+    ResourceKind, SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -90,6 +90,7 @@ impl Parser<'_> {
         let mut capabilities = Capabilities::default();
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
+        self.check_batch(node, &command);
         let kind = self.kind(node);
         // A misspelled operation has been found already.
         if self.reader.errors() == before {
@@ -297,7 +298,40 @@ impl Parser<'_> {
         let find = stead.and_then(|stead| self.method(stead, "find", &["executable", "args"], &SCHEMA_ARGUMENTS));
         let kind = self.reader.required(node, key, "'adapter'")?;
         let input_kind = self.reader.word(kind, &format!("'{key}'"), &ADAPTER_INPUTS)?;
-        Some(AdapterMethods { list, find, input_kind })
+        let batch = stead.and_then(|stead| self.reader.truth(stead, "batch")).unwrap_or(false);
+        Some(AdapterMethods { list, find, input_kind, batch })
+    }
+
+    /// Reports an adapter that says that it takes several instances in one call, and is called for one.
+    fn check_batch(&mut self, manifest: &Node, command: &CommandResource) {
+        let Some(adapter) = command.adapter.as_ref().filter(|adapter| adapter.batch) else { return };
+        let stated = manifest.get("metadata").and_then(|metadata| metadata.get("stead")?.get("batch"));
+        let is_about_all = |method: &ProgramCall| {
+            let is_text = |argument: &Argument| matches!(argument, Argument::Literal(_) | Argument::WhatIf(_));
+            method.input == Input::Stdin && method.arguments.iter().all(is_text)
+        };
+        let CommandResource { get, set, what_if, test, delete, validate, .. } = command;
+        let methods = [
+            ("get", get),
+            ("set", set),
+            ("whatIf", what_if),
+            ("test", test),
+            ("delete", delete),
+            ("validate", validate),
+        ];
+        let other = methods.into_iter().find(|(_, method)| method.as_ref().is_some_and(|method| !is_about_all(method)));
+        let problem = match other {
+            _ if command.resident.is_some() => {
+                "'batch' has no effect beside 'resident': what stays is asked for one instance at a time".to_owned()
+            }
+            _ if adapter.input_kind != AdapterInput::Full => "'batch' requires the 'inputKind' 'full'".to_owned(),
+            Some((name, _)) => {
+                format!("'batch' requires '\"input\": \"stdin\"' for '{name}', and no arguments about one instance")
+            }
+            None => return,
+        };
+        let span = stated.map_or(manifest.span, |stated| stated.span);
+        self.reader.note(Diagnostic::error(&codes::ADAPTER, span, problem));
     }
 }
 

@@ -21,7 +21,7 @@ use pool::{Key, Room};
 use process::{Fault, Limits, Process};
 
 pub use pool::ResidentPool;
-pub(super) use protocol::Asked;
+pub(super) use protocol::{Query, failure as failure_of};
 
 mod pool;
 mod process;
@@ -79,7 +79,7 @@ impl Residents {
         &self,
         host: &Host<'_>,
         cx: &Context,
-        asked: &Asked<'_>,
+        asked: &Query<'_>,
         secrets: &Secrets,
     ) -> Result<Answered, Failure> {
         let settings = host.invocation.origin.settings;
@@ -87,7 +87,7 @@ impl Residents {
         let grace = if cx.changes { settings.grace } else { settings.grace.min(Duration::from_secs(1)) };
         let (limits, key) = (Limits::new(cx, grace), host.key(asked.type_name));
         let failed = |failure: Failure| {
-            let Asked { method, type_name, .. } = asked;
+            let Query { method, type_name, .. } = asked;
             let message = format!("operation '{method}' of '{type_name}' failed: {}", failure.message);
             if failure.kind == FailureKind::Cancelled { failure } else { Failure { message, ..failure } }
         };

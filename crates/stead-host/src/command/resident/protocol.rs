@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 const MOST_SIDE_BY_SIDE: u64 = 64;
 
 /// A call of a resident.
-pub(in crate::command) struct Asked<'a> {
+pub(in crate::command) struct Query<'a> {
     pub(in crate::command) method: &'static str,
     pub(in crate::command) type_name: &'a str,
     pub(in crate::command) version: &'a str,
@@ -31,7 +31,7 @@ pub(in crate::command) struct Asked<'a> {
     pub(in crate::command) pending: Option<Json>,
 }
 
-impl Asked<'_> {
+impl Query<'_> {
     /// Returns whether it may be asked twice.
     pub(super) fn only_reads(&self) -> bool {
         matches!(self.method, "get" | "test" | "export" | "validate")
@@ -66,7 +66,7 @@ pub(super) fn width(answer: &Json) -> Result<usize, String> {
 }
 
 /// The line for a call, which may take so long.
-pub(super) fn request(id: u64, asked: &Asked<'_>, left: Duration) -> Vec<u8> {
+pub(super) fn request(id: u64, asked: &Query<'_>, left: Duration) -> Vec<u8> {
     let mut params = Map::new();
     let mut put = |name: &str, value: Json| params.insert(name.to_owned(), value);
     put("type", asked.type_name.into());
@@ -138,7 +138,7 @@ fn log(method: Option<&str>, params: &Json) -> Result<Message, String> {
 }
 
 /// The failure that an error stands for. The numbers are those of `stead serve`.
-fn failure(error: &Json) -> Failure {
+pub(in crate::command) fn failure(error: &Json) -> Failure {
     let kind = match error.get("code").and_then(Json::as_i64) {
         Some(-32602) => FailureKind::Invalid,
         Some(-32601 | -32003) => FailureKind::Unsupported,

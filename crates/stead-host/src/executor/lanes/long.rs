@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use stead_core::call::Call;
 
-use super::{Context, Signal, carry_out, no_thread};
+use super::{Context, Signal, carry_out, carry_out_together, no_thread};
 
 /// The lane of long calls.
 pub(super) struct LongLane {
     width: usize,
     workers: usize,
-    /// How many calls were handed out and have not come back.
+    /// How many jobs were handed out and have not come back; each is a call, or several that are carried out together.
     given: usize,
     queue: Arc<Queue>,
 }
@@ -32,7 +32,7 @@ impl LongLane {
         ahead.saturating_sub(self.given)
     }
 
-    pub(super) fn start(&mut self, call: Arc<Call>, context: &Context) {
+    pub(super) fn start(&mut self, job: Vec<Arc<Call>>, context: &Context) {
         if self.workers <= self.given && self.workers < self.width {
             let (queue, own) = (Arc::clone(&self.queue), context.clone());
             match context.pool.submit(move || work(&own, &queue)) {
@@ -40,7 +40,9 @@ impl LongLane {
                 Err(error) if self.workers == 0 => {
                     self.given += 1;
                     // Nobody is gone while the executor has the receiver.
-                    let _ = context.sender.send(Signal::Long(Box::new(no_thread(call, &error))));
+                    let _ = context
+                        .sender
+                        .send(Signal::Long(job.into_iter().map(|call| no_thread(call, &error)).collect()));
                     return;
                 }
                 // The others get to it.
@@ -48,7 +50,7 @@ impl LongLane {
             }
         }
         self.given += 1;
-        self.queue.push(call);
+        self.queue.push(job);
     }
 
     pub(super) fn ended(&mut self) {
@@ -65,17 +67,20 @@ fn work(context: &Context, queue: &Queue) {
     while queue.wait() {
         // Before it takes a call, so that one that waits for a permit can still be left undone.
         context.permits.acquire();
-        let finished = queue.take().map(|call| carry_out(&*context.calls, call, Instant::now()));
+        let finished = queue.take().map(|job| match <[_; 1]>::try_from(job) {
+            Ok([call]) => vec![carry_out(&*context.calls, call, Instant::now())],
+            Err(several) => carry_out_together(&*context.calls, several, Instant::now()),
+        });
         context.permits.release();
         if let Some(finished) = finished
-            && context.sender.send(Signal::Long(Box::new(finished))).is_err()
+            && context.sender.send(Signal::Long(finished)).is_err()
         {
             return;
         }
     }
 }
 
-/// Calls that wait for a worker.
+/// Jobs that wait for a worker.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -84,7 +89,7 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Arc<Call>>,
+    waiting: VecDeque<Vec<Arc<Call>>>,
     closed: bool,
 }
 
@@ -94,23 +99,23 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, call: Arc<Call>) {
-        self.lock().waiting.push_back(call);
+    fn push(&self, job: Vec<Arc<Call>>) {
+        self.lock().waiting.push_back(job);
         self.changed.notify_one();
     }
 
-    /// Waits for a call; `false` once the queue is closed.
+    /// Waits for a job; `false` once the queue is closed.
     fn wait(&self) -> bool {
         let idle = |state: &mut State| !state.closed && state.waiting.is_empty();
         let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         !state.closed
     }
 
-    fn take(&self) -> Option<Arc<Call>> {
+    fn take(&self) -> Option<Vec<Arc<Call>>> {
         self.lock().waiting.pop_front()
     }
 
-    /// Returns how many calls waited.
+    /// Returns how many jobs waited.
     fn close(&self) -> usize {
         let mut state = self.lock();
         state.closed = true;
