@@ -4,6 +4,7 @@
 
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
+pub mod api;
 pub mod client;
 pub mod server;
 pub mod store;

@@ -64,6 +64,8 @@ enum Command {
     },
     /// Create the account of an operator, or replace its token, beside the store; the token is printed once
     Operator(OperatorArguments),
+    /// Print the schema of the API, in the form of OpenAPI 3.1
+    Api,
     /// Run a demonstration in a folder: a controller, three machines, a release, a drift and its repair; needs no root
     Demo(DemoArguments),
     #[command(flatten)]
@@ -162,6 +164,7 @@ fn main() -> ExitCode {
         Command::Backup { to, kept } => back_up(&to, &kept),
         Command::Rotate { kept } => rotate(&kept),
         Command::Operator(operator) => make(&operator),
+        Command::Api => print_api(),
         Command::Demo(shown) => {
             let end = Cancel::default();
             stead_system::interrupt::catch(&end, i32::from(UNUSABLE));
@@ -282,6 +285,10 @@ fn back_up(to: &Path, kept: &Kept) -> Result<(), Box<dyn Error>> {
     }
     copy.flush()?;
     Ok(())
+}
+
+fn print_api() -> Result<(), Box<dyn Error>> {
+    Ok(writeln!(std::io::stdout(), "{}", stead_report::pretty(&stead_fleet::api::api()))?)
 }
 
 /// Has standard error be the log. Where nobody reads it any more, the controller goes on.

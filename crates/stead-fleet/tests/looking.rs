@@ -20,6 +20,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use site::{Operators, Simulated, Site, bundle, operator};
+use stead_core::schema::Schema;
 use stead_fleet::server::{Controller, Look, Planner, Stop, StoreAccess, StoreRead};
 use stead_fleet::store::{Done, FleetStore, Heartbeat, Standing, StorePlace, StoreWrite, Unit};
 use stead_protocol::{SentReport, StandingRequest, TokenRequest};
@@ -38,6 +39,10 @@ fn token(site: &Site, by: &str, uses: u64) -> String {
 fn asked(site: &Site, by: &str, path: &str) -> Value {
     let answer = site.operator(by, "GET", path, b"");
     assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    // Each answer is what the published schema says.
+    let schema = stead_fleet::api::answer_schema("GET", path.split('?').next().unwrap()).unwrap();
+    let mismatches = Schema::compile(schema).unwrap().validate(&answer.json());
+    assert!(mismatches.is_empty(), "{path}: {mismatches:?}");
     answer.json()
 }
 

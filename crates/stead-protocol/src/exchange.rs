@@ -1,5 +1,6 @@
 //! Requests of a machine and their answers, without a connection.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_release::{BadForm, MachineReport, Name, Signed};
@@ -7,7 +8,7 @@ use stead_release::{BadForm, MachineReport, Name, Signed};
 use crate::{CHECK, EPOCH, HOLD, LIFE, SESSION};
 
 /// The condition of a machine, as it says it with each request.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Condition {
     /// The version of its program.
@@ -16,6 +17,7 @@ pub struct Condition {
     pub health: String,
     /// The release that it has.
     #[serde(rename = "applied", with = "applied", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<applied::Applied>")]
     pub release: Option<(Name, u64)>,
     /// The code of what it refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,12 +31,14 @@ pub struct Condition {
 
 /// A release as it is said: `{"channel": "web", "number": 3}`.
 mod applied {
+    use schemars::JsonSchema;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Name;
 
-    #[derive(Serialize, Deserialize)]
-    struct Applied {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub(super) struct Applied {
+        #[schemars(with = "String")]
         channel: Name,
         number: u64,
     }
@@ -51,7 +55,7 @@ mod applied {
 }
 
 /// The words of a machine with a request: its condition, its life, and the time by its clock in milliseconds.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Heartbeat {
     /// Its condition.
@@ -68,7 +72,7 @@ pub struct Heartbeat {
 ///
 /// Law: a process that was answered since another one was heard is alive beside it or was restored behind it. Two that say so of each
 /// other are two machines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Life {
     /// The number of the life.
@@ -92,7 +96,7 @@ fn is_none(number: &u64) -> bool {
 }
 
 /// A report as a machine sends it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SentReport {
     /// Its number.
     pub number: u64,

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest text of a heartbeat, in bytes.
 pub const LONGEST_HEARTBEAT: usize = 2048;
 
 /// A machine joins. The request is signed by the key that it names.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnrolRequest {
     /// Its public key, as in a file `.pub`.
     pub key: String,
@@ -21,14 +22,14 @@ pub struct EnrolRequest {
 }
 
 /// The answer to a machine that joins.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnrolAnswer {
     /// `admitted`, or `waiting` until an operator admits it.
     pub standing: String,
 }
 
 /// What a machine should be: signed releases, of which it judges each.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DesiredAnswer {
     /// The channel.
     pub channel: String,
@@ -43,7 +44,7 @@ pub struct DesiredAnswer {
 }
 
 /// The answer to reports, which are on the disk.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportsAnswer {
     /// How many were not there before.
     pub new: u64,
@@ -52,14 +53,14 @@ pub struct ReportsAnswer {
 }
 
 /// What a machine is to the fleet from here on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StandingRequest {
     /// `admitted`, `waiting` or `retired`.
     pub standing: String,
 }
 
 /// A machine stays as it is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HoldRequest {
     /// For how many seconds from now; 0 lets it go.
     pub seconds: u64,
@@ -68,7 +69,7 @@ pub struct HoldRequest {
 }
 
 /// Machines were asked to check at once.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckAnswer {
     /// The number of the request.
     pub number: u64,
@@ -77,7 +78,7 @@ pub struct CheckAnswer {
 }
 
 /// An account is offered to whoever has the link first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InviteRequest {
     /// The name of the account. A former token of it counts until the link is used.
     pub name: String,
@@ -88,14 +89,14 @@ pub struct InviteRequest {
 }
 
 /// The secret of the link, which is said once.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct InviteAnswer {
     /// Its text.
     pub invitation: String,
 }
 
 /// Whoever has the link takes the account.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptRequest {
     /// The secret of the link.
     pub invitation: String,
@@ -104,7 +105,7 @@ pub struct AcceptRequest {
 }
 
 /// The account.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptAnswer {
     /// Its name.
     pub name: String,
@@ -113,7 +114,7 @@ pub struct AcceptAnswer {
 }
 
 /// A token is made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRequest {
     /// How many machines may join with it.
     pub uses: u64,
@@ -125,14 +126,14 @@ pub struct TokenRequest {
 }
 
 /// The token, which is said once.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TokenAnswer {
     /// Its text.
     pub token: String,
 }
 
 /// What was published.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PublishAnswer {
     /// Its name.
     pub digest: String,
@@ -141,7 +142,7 @@ pub struct PublishAnswer {
 }
 
 /// An act of an operator, as it is in the chain.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ActShown {
     /// Its number, from 1 on.
     pub number: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many lines a page has, and how many at most.
@@ -10,7 +11,8 @@ pub const USUAL_LINES: usize = 200;
 pub const MOST_LINES: usize = 1000;
 
 /// A part of a list.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
 pub struct ListPage<T> {
     /// The lines.
     pub items: Vec<T>,
@@ -20,7 +22,7 @@ pub struct ListPage<T> {
 }
 
 /// How a machine is: what is said first here is said of a machine of which several are true.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum MachineState {
     /// It is refused for ever.
@@ -78,7 +80,7 @@ impl MachineState {
 }
 
 /// A machine, as operators see it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MachineShown {
     /// Its name.
     pub name: String,
@@ -124,7 +126,7 @@ pub struct MachineShown {
 }
 
 /// A machine that was asked to check at once.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckShown {
     /// Its name.
     pub machine: String,
@@ -135,7 +137,7 @@ pub struct CheckShown {
 }
 
 /// A fleet in numbers, each of which is the length of a list.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FleetStatus {
     /// How many machines are in each state; states of none as well.
     pub machines: BTreeMap<String, u64>,
@@ -152,7 +154,7 @@ pub struct FleetStatus {
 }
 
 /// A channel, with its newest release.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelShown {
     /// Its name.
     pub channel: String,
@@ -168,7 +170,7 @@ pub struct ChannelShown {
 }
 
 /// An instance of a machine that is not in its desired state.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DriftShown {
     /// The machine.
     pub machine: String,
@@ -179,7 +181,7 @@ pub struct DriftShown {
 }
 
 /// An instance of which a report says something.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceShown {
     /// Its name.
     pub name: String,
@@ -192,7 +194,7 @@ pub struct InstanceShown {
 }
 
 /// A failure with one cause, of one or many machines.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CauseShown {
     /// The type of the resource; nothing for what concerns a whole document.
     #[serde(rename = "type")]
@@ -209,7 +211,7 @@ pub struct CauseShown {
 }
 
 /// A report, as operators see it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportShown {
     /// Its number.
     pub number: u64,
@@ -220,7 +222,7 @@ pub struct ReportShown {
 }
 
 /// Something that happened.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "camelCase")]
 pub enum EventShown {
     /// A machine is in another state.
