@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use stead_core::diag::codes::{document, parameters, text};
 use stead_core::diag::{Code, Diagnostic, any_error};
-use stead_core::document::{Document, Reconcile, Relation};
-use stead_core::graph::{Facts, Graph};
+use stead_core::document::{Document, Reconcile};
+use stead_core::graph::{Facts, Graph, NeedKind};
 use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
@@ -96,8 +96,8 @@ impl Prepared {
     /// A warning for each command that runs on every apply.
     fn commands_without_test(&self) -> impl Iterator<Item = Diagnostic> {
         let is_handler = |id: NodeId| {
-            let mut relations = self.graph.declaration(id).directives().relations.iter();
-            relations.any(|(relation, _)| matches!(relation, Relation::OnChanges | Relation::OnFailure))
+            let mut needs = self.graph.node(id).needs.iter();
+            needs.any(|need| need.kind.notifies() || need.kind == NeedKind::OnFailure)
         };
         let is_after_something =
             move |id: NodeId| std::iter::successors(Some(id), |id| self.graph.container(*id)).any(is_handler);

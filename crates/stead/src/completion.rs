@@ -6,7 +6,6 @@
 use std::env;
 
 use clap::{CommandFactory, ValueEnum};
-use clap_complete::Shell;
 use clap_complete::engine::complete;
 use clap_complete::env::{Elvish, EnvCompleter, Powershell};
 use stead_core::visible::is_obeyed;
@@ -15,6 +14,7 @@ use crate::args::Arguments;
 use crate::args::candidates::{unquoted, words};
 use crate::exit::Exit;
 use crate::input;
+use crate::request::Shell;
 use crate::terminal::print_exactly;
 
 /// Names the shell that asks.
@@ -30,10 +30,11 @@ pub(crate) fn script(shell: Shell, program: &str) -> Exit {
     };
     print_exactly(&match shell {
         Shell::Elvish => of_clap(&Elvish),
-        Shell::PowerShell => of_clap(&Powershell),
+        Shell::Powershell => of_clap(&Powershell),
+        Shell::Nushell => include_str!("completion/nushell.nu").replace("NAME", program),
         Shell::Fish => include_str!("completion/fish.fish").replace("NAME", program),
         Shell::Zsh => include_str!("completion/zsh.zsh").replace("NAME", program),
-        _ => include_str!("completion/bash.sh").replace("NAME", program),
+        Shell::Bash => include_str!("completion/bash.sh").replace("NAME", program),
     });
     Exit::Success
 }
@@ -44,7 +45,7 @@ pub(crate) fn answer() -> Option<Exit> {
     let mut words = words()?;
     let current = words.last()?.to_string_lossy().into_owned();
     // The other shells remove quotes themselves, or do not complete within them.
-    if matches!(shell, Shell::Bash | Shell::Fish) {
+    if matches!(shell, Shell::Bash | Shell::Fish | Shell::Nushell) {
         words = words.iter().map(|word| unquoted(&word.to_string_lossy()).into()).collect();
     }
     if words.len() > 2 && words[1] == "dsc" {

@@ -65,6 +65,9 @@ fn main() -> ExitCode {
     trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    if arguments.command.is_paged() && !arguments.no_pager {
+        terminal::page();
+    }
     let host = env.host.clone();
     let exit = match &env.unusable_policy {
         // What it says is the same on every machine.

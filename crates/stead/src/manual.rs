@@ -27,6 +27,11 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("DSC_TRACE_LEVEL", "The log level. --trace-level overrides it."),
     ("DSC_IGNORE_SETTINGS_FILE", "If set, settings files are ignored, as with --ignore-settings-file."),
     ("PSModulePath", "Directories searched first for PowerShell modules."),
+    (
+        "STEAD_PAGER, PAGER",
+        "What shows long text on a terminal, the first of both that is set, else less. Empty or cat: nothing. It is started \
+         without a shell.",
+    ),
     ("NO_COLOR", "If set and not empty, output has no colours. --color overrides it."),
 ];
 

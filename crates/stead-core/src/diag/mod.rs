@@ -4,6 +4,7 @@ pub mod codes;
 mod json;
 mod meant;
 mod render;
+pub(crate) mod secret_forms;
 
 pub use json::to_json;
 pub use meant::{Meant, did_you_mean, nearest};

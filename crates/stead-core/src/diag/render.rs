@@ -7,6 +7,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet};
 
+use super::secret_forms::covered;
 use super::{Diagnostic, Fix, Severity, codes};
 use crate::source::{Source, SourceId, Sources, Span};
 use crate::visible::{is_obeyed, visible};
@@ -145,7 +146,15 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     let length = text.len();
     let mark = (at - from).min(length)..end.saturating_sub(from).min(length);
     let (line, column) = source.line_column(span.start);
-    Some(Excerpt { source, text: without_c1(text), line, column, mark, cut })
+    Some(Excerpt { source, text: shown(text), line, column, mark, cut })
+}
+
+/// A line without what has the form of a secret, and without what a terminal would obey.
+fn shown(text: &str) -> Cow<'_, str> {
+    match covered(text) {
+        Cow::Borrowed(text) => without_c1(text),
+        Cow::Owned(text) => Cow::Owned(without_c1(&text).into_owned()),
+    }
 }
 
 /// The renderer shows the control characters of ASCII as symbols, but not those from U+0080 on. They take two bytes, and
@@ -190,7 +199,8 @@ fn suggested<'s>(secret: &Lines, finding: &'s Diagnostic, sources: &'s Sources) 
     let excerpt = excerpt(sources, *span)?;
     let whole = excerpt.mark.len() == (span.end - span.start) as usize;
     let is_shown = !excerpt.source.is_private && !secret.contains(&(span.source, excerpt.line));
-    let readable = whole && !excerpt.cut && is_shown && !replacement.contains(is_obeyed);
+    let is_plain = !replacement.contains(is_obeyed) && *covered(replacement) == **replacement;
+    let readable = whole && !excerpt.cut && is_shown && is_plain;
     readable.then(|| {
         Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
     })

@@ -1,7 +1,7 @@
 //! Files that no directory has, for programs that read a file.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,12 @@ impl MemoryFile {
         let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
         file.write_all(content)?;
         Ok(Self(file))
+    }
+
+    /// The file, to be read from its start.
+    pub(super) fn into_input(mut self) -> io::Result<File> {
+        self.0.rewind()?;
+        Ok(self.0)
     }
 
     /// Where every process finds it while this value lives.

@@ -15,6 +15,12 @@ pub fn width(output: &impl AsHandle) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// How many rows of text the terminal has; `None` when it does not say, or there is none.
+pub fn height(output: &impl AsHandle) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
+    Some(usize::from(size.ws_row)).filter(|height| *height > 0)
+}
+
 /// Has this process neither read from nor write to whoever started it any more.
 pub fn leave() -> io::Result<()> {
     let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;

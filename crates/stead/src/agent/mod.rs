@@ -149,7 +149,7 @@ impl Client {
     fn show<A: DeserializeOwned>(&self, answered: &Answered<A>, as_text: fn(&A) -> String) {
         match self.output {
             Output::Text => print_coloured(&visible_text(answered, as_text)),
-            Output::Json | Output::Yaml => data_as(&answered.whole, self.output),
+            output => data_as(&answered.whole, output),
         }
         flush();
     }
@@ -158,7 +158,7 @@ impl Client {
     fn show_settings(&self, answered: &Answered<SettingsNow>) {
         match self.output {
             Output::Text => print_coloured(&visible_text(answered, text::settings)),
-            Output::Json | Output::Yaml => data_as(&Json::Object(answered.answer.values.clone()), self.output),
+            output => data_as(&Json::Object(answered.answer.values.clone()), output),
         }
         flush();
     }

@@ -27,6 +27,14 @@ pub(crate) struct Agent {
     command: AgentCommand,
 }
 
+impl Agent {
+    /// Returns whether it prints text to be read at length.
+    pub(super) fn is_paged(&self) -> bool {
+        use AgentCommand::{Diff, History, Logs, Report};
+        matches!(self.command, Diff { .. } | History | Logs { .. } | Report { .. })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
     /// Run the agent in this terminal, or as a service

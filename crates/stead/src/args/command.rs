@@ -17,6 +17,7 @@ use super::machine::{Doctor, Explain, Facts, Puppetize};
 use super::release::Release;
 use super::resource::{Export, Get, Invoke, Serve, Set};
 use super::values::seconds;
+use crate::request::Shell;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -94,7 +95,7 @@ pub(crate) enum Command {
     /// Print a script that completes commands in a shell
     Completer {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: Shell,
     },
     /// Work with a configuration document, as dsc does
     Config(Deferred<Config>),
@@ -142,6 +143,15 @@ impl Command {
             Self::Apply(apply) => Some(&apply.document),
             Self::Graph(graph) => Some(&graph.document),
             _ => None,
+        }
+    }
+
+    /// Returns whether it prints text to be read at length, and asks nothing meanwhile.
+    pub(crate) fn is_paged(&self) -> bool {
+        match self {
+            Self::Explain(_) | Self::History(_) | Self::Show(_) => true,
+            Self::Agent(agent) => agent.is_paged(),
+            _ => false,
         }
     }
 

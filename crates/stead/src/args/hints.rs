@@ -5,69 +5,91 @@ use std::ffi::OsString;
 use clap::CommandFactory;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use stead_core::diag::nearest;
 
 use super::Arguments;
+use super::elsewhere::{ALWAYS, COMMANDS, OPTIONS};
 
-/// Adds a hint to an error where an option is meant that the command has by another name, or another command has.
+/// Adds a hint to an error where an option is meant that the command has by another name, or another command has. What is only
+/// somewhat similar is not suggested.
 pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
-    if let Some(hint) = error.get(ContextKind::InvalidSubcommand).and_then(known_elsewhere) {
-        error.remove(ContextKind::SuggestedSubcommand);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
-        return error;
-    }
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
-    let command = called(words, option);
-    let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
-    let is_test = has("filter") && has("width");
-    if let Some(number) = number_behind_w(words).filter(|_| !is_test) {
-        error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(no_number(&number))]));
-        return error;
-    }
-    let hint = match option.as_str() {
-        "-w" if is_test => "'--width' states how many tests run at once",
-        "-w" if has("width") => "'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'",
-        "--check" if has("what-if") => "'--what-if' shows what would change",
-        "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",
-        "--detailed-exitcode" => "without it, 'stead plan' ends with 2 where apply would change something",
-        "--diff" | "-D" => "plans and results show each difference without it",
-        "--tags" | "--limit" | "--target" | "-l" | "-t" if has("only") => {
-            "'--only' limits a run to names, types and tags"
-        }
-        "--skip-tags" if has("skip") => "'--skip' leaves out names, types and tags",
-        "--var" | "--extra-vars" | "-e" if has("set") => "'--set NAME=VALUE' supplies a parameter",
-        "--var-file" | "--vars-file" | "--values" if has("parameters-file") => {
-            "'--parameters-file' names a file with parameters"
-        }
-        "--auto-approve" | "--assume-yes" if has("yes") => "'--yes' asks nothing",
-        "--json" if has("output") => "'-o json' prints JSON",
-        "--inventory" | "-i" if has("hosts") => "'--hosts FILE' names an inventory of machines",
-        "--inventory" | "-i" | "--hosts" | "--host" => {
-            "this command is about this machine; plan, apply and check take '--hosts INVENTORY'"
-        }
-        "--root" if has("system-root") && has("relative-to") => {
-            "'--system-root' names another operating system, '--relative-to' where relative paths start"
-        }
-        "--root" if has("system-root") => "'--system-root' names another operating system",
-        "--root" if has("relative-to") => "'--relative-to' names where relative paths start",
-        _ => return error,
-    };
-    if error.kind() == ErrorKind::UnknownArgument {
-        error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => of_command(&mut error),
+        ErrorKind::UnknownArgument => of_option(&mut error, words),
+        _ => {}
     }
     error
 }
 
-/// The command that does here what one of other programs does.
-fn known_elsewhere(word: &ContextValue) -> Option<&'static str> {
-    let ContextValue::String(word) = word else { return None };
-    match word.as_str() {
-        "init" | "create" => Some("'stead new document' writes a document to start from"),
-        "validate" => Some("'stead lint' checks a document"),
-        "format" => Some("'stead fmt' formats documents"),
-        _ => None,
+fn of_command(error: &mut clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let known = COMMANDS.iter().find(|(written, _)| written.contains(&&**word)).map(|(_, tip)| (*tip).to_owned());
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(similar)) => similar.as_slice(),
+        _ => &[],
+    };
+    let near = nearest(word, similar.iter().map(String::as_str)).map(str::to_owned);
+    if let (None, Some(near)) = (&known, near) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
+        return;
     }
+    let hint = known.or_else(|| Some("'stead --help' lists the commands".to_owned()));
+    suggest(error, ContextKind::SuggestedSubcommand, hint);
+}
+
+/// Puts a hint in the place of what is similar; nothing is changed if there is none.
+fn suggest(error: &mut clap::Error, similar: ContextKind, hint: Option<String>) {
+    if let Some(hint) = hint {
+        error.remove(similar);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+}
+
+fn of_option(error: &mut clap::Error, words: &[OsString]) {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return };
+    let command = called(words, option);
+    let has = |option: &str| option == ALWAYS || command.get_arguments().any(|each| each.get_long() == Some(option));
+    let is_test = has("filter") && has("width");
+    let written = as_written(words, option);
+    let hint = match written.as_str() {
+        _ if !is_test && number_behind_w(words).is_some() => number_behind_w(words).map(|number| no_number(&number)),
+        "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
+        "-w" if has("width") => {
+            Some("'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'".to_owned())
+        }
+        written => {
+            let mut meant = OPTIONS.iter().filter(|each| each.written.contains(&written));
+            meant.find(|each| each.with.split(' ').all(has)).map(|each| each.tip.to_owned())
+        }
+    };
+    let similar = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(similar)) => {
+            let name = option.trim_start_matches('-');
+            name.len() > 2 && similar.ends_with(name) || nearest(option, [similar.as_str()]).is_some()
+        }
+        _ => false,
+    };
+    let hint = hint.or_else(|| (!similar).then(|| format!("'{} --help' lists the options", command_line(&command))));
+    suggest(error, ContextKind::SuggestedArg, hint);
+}
+
+/// A command as it is typed.
+fn command_line(command: &clap::Command) -> String {
+    command.get_bin_name().unwrap_or("stead").to_owned()
+}
+
+/// The option that was written: where letters are taken one by one, as of `-target`, the word with two hyphens.
+fn as_written(words: &[OsString], option: &str) -> String {
+    let letter = option.strip_prefix('-').filter(|letter| !letter.starts_with('-'));
+    let mut words = words.iter().filter_map(|word| word.to_str()?.strip_prefix('-'));
+    let is_it = |word: &&str| {
+        let name = word.split('=').next().unwrap_or_default();
+        name.len() > 2 && !name.starts_with('-') && letter.is_some_and(|letter| name.contains(letter))
+    };
+    let word = words.find(is_it).map(|word| format!("-{}", word.split('=').next().unwrap_or_default()));
+    let word =
+        word.map(|word| format!("-{word}")).filter(|word| OPTIONS.iter().any(|each| each.written.contains(&&**word)));
+    word.unwrap_or_else(|| option.to_owned())
 }
 
 /// The hint for `-w` with a number.

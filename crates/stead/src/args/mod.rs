@@ -7,6 +7,7 @@ mod command;
 mod deferred;
 mod document;
 mod dsc;
+mod elsewhere;
 mod files;
 mod hints;
 mod history;
@@ -57,6 +58,8 @@ pub(crate) struct Arguments {
     /// Colours of text: where users read it, always or never [default: auto]
     #[arg(long, value_enum, value_name = "WHEN", global = true)]
     pub(crate) color: Option<Color>,
+    #[arg(long, global = true, help = "Do not show long text with a pager [env: STEAD_PAGER, PAGER]")]
+    pub(crate) no_pager: bool,
     #[arg(long, value_enum, ignore_case = true, help = "What config prints when something failed [env: STEAD_COMPAT]")]
     pub(crate) compat: Option<Compat>,
     /// What to do
@@ -147,6 +150,7 @@ impl Arguments {
             isolated: false,
             environment: Vec::new(),
             color: None,
+            no_pager: false,
             compat: None,
             command,
         };

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::request::{Compat, Drawing, GetFormat, Language, ProgressFormat};
+use crate::request::{Compat, Drawing, GetFormat, Language, ProgressFormat, Shell};
 use crate::terminal::{ListFormat, Output, OutputFormat};
 
 macro_rules! words {
@@ -27,6 +27,7 @@ words! {
         "text" Text "For users"
         "json" Json "One JSON value"
         "yaml" Yaml "The same as YAML"
+        "ndjson" Ndjson "A line of JSON for each event of a run, and for each item of a list"
     }
     OutputFormat {
         "json" Json "One line of JSON"
@@ -55,6 +56,14 @@ words! {
         "sh" Sh "A shell script with get and set"
         "python" Python "A Python script that also has test, delete and what-if"
         "rust" Rust "A program to build with cargo"
+    }
+    Shell {
+        "bash" Bash "Bash"
+        "elvish" Elvish "Elvish"
+        "fish" Fish "Fish"
+        "nushell" Nushell "Nushell"
+        "powershell" Powershell "PowerShell"
+        "zsh" Zsh "Zsh"
     }
     Compat {
         "results" Results "The results of what was done"

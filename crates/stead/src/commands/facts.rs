@@ -31,7 +31,7 @@ pub(crate) fn facts(path: Option<&str>, output: Output, env: &ProcessEnv) -> Exi
         (_, Err(())) => return Exit::Unusable,
         (Output::Text, Ok(Value::String(text))) => print_exactly(&format!("{text}\n")),
         (Output::Text | Output::Yaml, Ok(found)) => data_as(&found.to_redacted_json(), Output::Yaml),
-        (Output::Json, Ok(found)) => data_as(&found.to_redacted_json(), Output::Json),
+        (output, Ok(found)) => data_as(&found.to_redacted_json(), output),
     }
     Exit::Success
 }

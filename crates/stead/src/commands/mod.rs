@@ -43,7 +43,7 @@ use stead_engine::{Planned, ReconcileOptions, RunOptions, Summary, error_chain, 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{AboutRun, ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, PlanRequest, View};
-use crate::terminal::{Output, complain, complain_json, data_as, print, print_exactly, written_soon};
+use crate::terminal::{Output, complain, complain_json, data_as, data_line, print, print_exactly, written_soon};
 pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use confirm::{Removals, is_attended};
 pub(crate) use direct::{export, get, set};
@@ -187,12 +187,16 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     }
     match view.output {
         Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
-        Output::Json | Output::Yaml => {
+        output => {
             let mut data = json::report(&run, &summary, env.began.elapsed());
             if view.timings {
                 data["slowest"] = report::timings_as_json(&run);
             }
-            data_as(&data, view.output);
+            if output == Output::Ndjson {
+                let members = data.as_object_mut().map(std::mem::take).unwrap_or_default();
+                data = std::iter::once(("event".to_owned(), "report".into())).chain(members).collect();
+            }
+            data_as(&data, output);
         }
     }
     if view.timings && view.output == Output::Text {
@@ -216,6 +220,9 @@ fn executed(
     let execution = execution.consumer(|run, event| {
         if view.events {
             complain_json(&json::event(event));
+        }
+        if view.output == Output::Ndjson {
+            data_line(&json::event(event));
         }
         consumer(run, event);
     });

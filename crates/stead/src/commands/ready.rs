@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::diag::{self, Diagnostic, any_error, counted};
@@ -10,6 +11,7 @@ use stead_core::graph::Values;
 use stead_core::run::policy::Policy;
 use stead_core::text::Sources;
 use stead_engine::{Parts, Prepared, ReconcileOptions, Session, UnknownPart, json};
+use stead_system::fs::{Distrust, OpenError, Trust, User, judge};
 
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Unreadable};
@@ -35,6 +37,7 @@ pub(super) fn get_ready(
     (mode, reconcile): (Mode, &ReconcileOptions),
 ) -> Result<Ready, Exit> {
     let (mut session, mut prepared) = prepare(request, view.output, session, Values::Required, mode)?;
+    warn_of_others(request, view);
     session.account_for_removed(&mut prepared, mode);
     if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
         return Err(refuse(&[finding], &session, view.output));
@@ -45,6 +48,25 @@ pub(super) fn get_ready(
     warn(view, &distinct(&prepared.warnings), &prepared.sources);
     let width = request.width.of(&session, &prepared);
     Ok(Ready { session, prepared, policy, parts: request.parts.clone(), width })
+}
+
+/// Warns root of a document that other users can change. What belongs to whoever is root by sudo counts as root's.
+fn warn_of_others(request: &DocumentRequest, view: View) {
+    let trust = match User::current().trust() {
+        Trust::Root => Trust::RootAnywhere,
+        other => other,
+    };
+    let own = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
+    let is_own = |reason| matches!(reason, Distrust::Owner(user) | Distrust::DirectoryOf(user) if Some(user) == own);
+    let Origin::Path(path) = &request.origin else { return };
+    if view.volume > Volume::Quiet
+        && path != Path::new("-")
+        && let Err(OpenError::Untrusted(untrusted)) = judge(path, trust)
+        && !is_own(untrusted.reason)
+    {
+        let (path, help) = (path.display(), untrusted.help());
+        complain(&format!("warning: others can change '{path}', and with it what root does: {untrusted}; {help}"));
+    }
 }
 
 /// The session of a command with a document; Ctrl-C ends it.
@@ -176,7 +198,7 @@ pub(super) fn refuse(findings: &[Diagnostic], session: &Session, output: Output)
             let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
             complain(&format!("{} found; nothing was run", counted(errors, "error")));
         }
-        Output::Json | Output::Yaml => data_as(&json::findings(findings, &session.sources), output),
+        output => data_as(&json::findings(findings, &session.sources), output),
     }
     Exit::Unusable
 }

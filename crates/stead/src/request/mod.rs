@@ -111,6 +111,17 @@ pub(crate) struct NewResourceRequest {
     pub(crate) language: Language,
 }
 
+/// A shell that completions are printed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    Powershell,
+    Zsh,
+}
+
 /// The language of the program of a new resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Language {

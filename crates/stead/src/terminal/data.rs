@@ -32,7 +32,22 @@ pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool)
 pub(crate) fn data_as(value: &Json, output: Output) {
     match output {
         Output::Yaml => write(&yaml(value)),
+        Output::Ndjson => items(value).into_iter().for_each(data_line),
         Output::Text | Output::Json => write(&(pretty(value) + "\n")),
+    }
+}
+
+/// Prints JSON in one line.
+pub(crate) fn data_line(value: &Json) {
+    write(&(json(value) + "\n"));
+}
+
+/// The items of a list that has a version and nothing else; otherwise the value as it is.
+fn items(value: &Json) -> Vec<&Json> {
+    let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "version");
+    match members.map(|(_, member)| member).collect::<Vec<_>>().as_slice() {
+        [Json::Array(items)] => items.iter().collect(),
+        _ => vec![value],
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) enum Output {
     Json,
     /// That value as YAML.
     Yaml,
+    /// A line of JSON for each event of a run and for each item of a list.
+    Ndjson,
 }
 
 /// The form of what a command of dsc prints.

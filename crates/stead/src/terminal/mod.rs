@@ -7,6 +7,7 @@ mod data;
 mod findings;
 mod forms;
 mod output;
+mod pager;
 mod progress;
 mod untrusted;
 
@@ -15,11 +16,11 @@ use std::sync::LazyLock;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use data::{data, data_as, data_item, list_item};
+pub(crate) use data::{data, data_as, data_item, data_line, list_item};
 pub(crate) use findings::show_findings;
 pub(crate) use forms::{ListFormat, Output, OutputFormat};
 pub(crate) use output::{
-    abandon, complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured,
+    abandon, complain, complain_coloured, complain_json, complain_text, finish, flush, page, print, print_coloured,
     print_exactly, print_now, written_soon,
 };
 pub(crate) use progress::{Lines, Progress};

@@ -13,8 +13,8 @@ use serde_json::Value as Json;
 use stead_core::visible::visible_json;
 use stead_report::json;
 
-use super::is_terminal;
 use super::untrusted::{coloured, for_users, is_plain};
+use super::{is_terminal, pager};
 use crate::exit::Exit;
 
 /// The text that was printed and is not written yet. Global as standard output itself is.
@@ -40,6 +40,8 @@ enum Pace {
     Soon,
     /// Within a moment, by a thread that was started.
     Started,
+    /// At the end, by the pager where it is longer than the screen.
+    Paged,
 }
 
 impl Buffer {
@@ -82,6 +84,9 @@ pub(crate) fn print_exactly(text: &str) {
 pub(super) fn write(text: &str) {
     let mut buffer = buffer();
     buffer.text.extend_from_slice(text.as_bytes());
+    if buffer.pace == Pace::Paged {
+        return;
+    }
     if is_terminal() || buffer.text.len() >= Buffer::LARGEST {
         buffer.write();
     } else if buffer.pace == Pace::Soon {
@@ -126,6 +131,13 @@ pub(crate) fn written_soon<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// From now on, what is printed on a terminal is shown at the end, a page at a time.
+pub(crate) fn page() {
+    if is_terminal() {
+        buffer().pace = Pace::Paged;
+    }
+}
+
 /// Writes what was printed, for those who wait for it.
 pub(crate) fn flush() {
     buffer().write();
@@ -144,6 +156,10 @@ pub(crate) fn finish(exit: Exit) -> Exit {
     }
     let failed = {
         let mut buffer = buffer();
+        let is_paged = buffer.pace == Pace::Paged && exit == Exit::Success;
+        if let Some(why) = is_paged.then(|| pager::show(&buffer.text)).flatten() {
+            complain(&format!("warning: {why}"));
+        }
         buffer.write();
         buffer.failed.take()
     };

@@ -91,6 +91,33 @@ fn fish_completes() {
     );
 }
 
+/// The completer is called as the shell calls it, with words that it has taken apart.
+#[test]
+fn nushell_completes() {
+    let nu = std::env::var("STEAD_TEST_NU").unwrap_or("nu".to_owned());
+    if Command::new(&nu).arg("--version").output().is_err() {
+        return stead_testkit::skip("nushell_completes", "there is no nu");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("doc.yaml"), DOCUMENT).unwrap();
+    let stead = env!("CARGO_BIN_EXE_stead");
+    let script = Command::new(stead).args(["completer", "nushell"]).output().unwrap();
+    fs::write(folder.path().join("stead.nu"), script.stdout).unwrap();
+    let calls = r#"
+$env.config.completions.external.completer = {|spans| [{value: former, description: ""}]}
+source stead.nu
+for words in [[stead comp] [stead plan doc.yaml --only we] [stead graph doc.yaml --why "$"] [stead plan --output y] [git do]] {
+    print (do $env.config.completions.external.completer $words | get value | str join " ")
+}"#;
+    fs::write(folder.path().join("calls.nu"), calls).unwrap();
+    let beside = Path::new(stead).parent().unwrap();
+    let mut command = Command::new(nu);
+    command.arg("calls.nu").current_dir(folder.path()).env("HOME", folder.path());
+    command.env("PATH", format!("{}:{}", beside.display(), std::env::var("PATH").unwrap()));
+    let answered = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert_eq!(answered, "completer\n\"web page\"\n\"$(touch executed)\"\nyaml\nformer\n");
+}
+
 /// A file of a directory of completions is loaded at the first tab, which it already answers.
 #[test]
 fn zsh_completes_at_the_first_tab() {

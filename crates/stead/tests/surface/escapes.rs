@@ -193,6 +193,7 @@ const OF_AN_AGENT: &[&str] = &[
 const SILENT_OF_AN_AGENT: &[&str] = &[
     "agent publish a.yaml",
     "agent remove --stage pending",
+    "agent status -o yaml",
     "agent history",
     "agent history -o json",
     "agent history -o yaml",

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::{Document, codes, form, texts};
+use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
+use crate::diag::secret_forms::form;
 use crate::document::Instance;
 use crate::expr::Template;
 use crate::text::{Kind, Sources, locate};
@@ -35,7 +36,7 @@ struct Forms {
     call: Regex,
     /// `{{ port }}`, with what stands between.
     braces: Regex,
-    /// `${HOME}` or `$HOME`.
+    /// `${HOME}` or `$HOME`, but neither `$Inner` nor `$A` of a class of Java.
     variable: Regex,
 }
 
@@ -48,7 +49,7 @@ struct Meant {
 static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
     call: form(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]"),
     braces: form(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
-    variable: form(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]*))"),
+    variable: form(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
 });
 
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.

@@ -4,8 +4,6 @@ mod literal;
 mod schema;
 mod secrets;
 
-use regex::Regex;
-
 use super::{Document, codes};
 use crate::diag::Diagnostic;
 use crate::expr::Template;
@@ -26,11 +24,6 @@ impl Document {
         found.sort_by_key(|finding| finding.span);
         found
     }
-}
-
-#[expect(clippy::expect_used, reason = "each pattern is written out, and compiled by every test of advice")]
-fn form(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a pattern that is written out")
 }
 
 /// Calls `visit` with every text in a value, and every expression as it is written.

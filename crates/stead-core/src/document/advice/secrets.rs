@@ -1,35 +1,12 @@
 //! Secrets that are written into a document.
 
-use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use super::{Document, codes, form, texts};
+use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
+use crate::diag::secret_forms::{FORMS, MYSQL, is_value, matches};
 use crate::document::Parameter;
 use crate::expr::Template;
 use crate::text::{Kind, Sources, Span, locate, shown};
 use crate::value::DataType;
-
-/// The programs that take a password as an argument.
-const MYSQL: [&str; 7] =
-    ["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "mariadb-admin"];
-
-/// The forms that secrets have in text, each with the secret as its first group or as all of it.
-static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
-    let mysql = MYSQL.join("|");
-    [
-        ("a private key", form("-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")),
-        ("an AWS access key", form(r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b")),
-        (
-            "an access token",
-            form(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
-        ),
-        ("the password in a URL", form(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
-        ("a MySQL password", form(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
-    ]
-});
 
 /// How the names of parameters end that are secrets, in small letters without '_' and '-'.
 const SECRET_NAMES: [&str; 9] =
@@ -88,21 +65,6 @@ fn is_stated(default: &Template) -> bool {
         Kind::Object(entries) => !entries.is_empty(),
         _ => false,
     }
-}
-
-/// Where the secrets of a form are in a text.
-fn matches(form: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
-    form.captures_iter(text)
-        .filter_map(|captures| captures.get(1).or_else(|| captures.get(0)))
-        .filter(|found| is_value(found.as_str()))
-        .map(|found| found.range())
-}
-
-/// Returns whether a text may be a secret: not a variable, and not a word that stands for one, such as `PASSWORD` or `<token>`.
-fn is_value(text: &str) -> bool {
-    let is_example = text.ends_with("EXAMPLE");
-    let is_name = text.chars().all(|c| c.is_ascii_uppercase() || c == '_') && !text.starts_with("-----");
-    !is_example && !is_name && !text.starts_with(['$', '<', '{', '[', '%', '*', '`'])
 }
 
 /// Calls `visit` with the place of each password in a list of a program of `MySQL` and its arguments.

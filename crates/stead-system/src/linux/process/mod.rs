@@ -32,7 +32,8 @@ pub use conversation::{Conversation, ConversationError};
 pub use environment::{Environment, INHERITED, InheritedVariable, is_program};
 pub use executable::{Executable, RefusedProgram};
 pub use os::{
-    Conditions, LONGEST_ARGUMENT, allow_most_descriptors, become_program, forbid_core_dumps, is_ancestor, own_unit,
+    Conditions, LONGEST_ARGUMENT, allow_most_descriptors, become_program, become_reader, forbid_core_dumps,
+    is_ancestor, own_unit,
 };
 pub use session::{Hear, Heard, ProgramSession};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};

@@ -2,6 +2,7 @@
 //! needs these functions and [`procfs`] in its own words.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -13,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 
+use super::super::memory_file::MemoryFile;
 use super::{Executable, Exit, Program};
 use procfs::Stat;
 
@@ -51,6 +53,21 @@ pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<C
 /// Has a program take the place of this process, with its environment, its folder and its descriptors. It returns if that fails.
 pub fn become_program(executable: &Executable, arguments: &[OsString]) -> io::Error {
     Command::new(executable.image()).arg0(executable.path()).args(arguments).exec()
+}
+
+/// The same with a text as standard input, and variables besides those of this process.
+pub fn become_reader(
+    executable: &Executable,
+    arguments: &[OsString],
+    variables: &[(&str, &str)],
+    text: &[u8],
+) -> io::Error {
+    let input = MemoryFile::new("text", text).and_then(MemoryFile::into_input);
+    let start = |input: File| {
+        let mut command = Command::new(executable.image());
+        command.arg0(executable.path()).args(arguments).envs(variables.iter().copied()).stdin(input).exec()
+    };
+    input.map_or_else(|error| error, start)
 }
 
 /// Makes this process the parent of every descendant that loses its own, so that none gets out of sight.

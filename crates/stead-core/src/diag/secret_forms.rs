@@ -1,0 +1,58 @@
+//! The forms that secrets have in text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// The programs that take a password as an argument.
+pub(crate) const MYSQL: [&str; 7] =
+    ["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "mariadb-admin"];
+
+/// The forms that secrets have in text, each with the secret as its first group or as all of it.
+pub(crate) static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
+    let mysql = MYSQL.join("|");
+    [
+        // In prose no line ends behind it.
+        ("a private key", form(r"(-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----)\s*?(?:\n|\\n)")),
+        ("an AWS access key", form(r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b")),
+        (
+            "an access token",
+            form(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
+        ),
+        ("the password in a URL", form(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
+        ("a MySQL password", form(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
+    ]
+});
+
+/// A text in which each letter of what has the form of a secret is a star; no place in it moves.
+pub(super) fn covered(text: &str) -> Cow<'_, str> {
+    let found = |text: &str| FORMS.iter().flat_map(|(_, form)| matches(form, text)).collect::<Vec<_>>();
+    let mut text = Cow::Borrowed(text);
+    for range in found(&text) {
+        text.to_mut().replace_range(range.clone(), &"*".repeat(range.len()));
+    }
+    text
+}
+
+/// Where the secrets of a form are in a text.
+pub(crate) fn matches(form: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
+    form.captures_iter(text)
+        .filter_map(|captures| captures.get(1).or_else(|| captures.get(0)))
+        .filter(|found| is_value(found.as_str()))
+        .map(|found| found.range())
+}
+
+/// Returns whether a text may be a secret: not a variable, and not a word that stands for one, such as `PASSWORD` or `<token>`.
+pub(crate) fn is_value(text: &str) -> bool {
+    let is_example = text.ends_with("EXAMPLE");
+    let is_name = text.chars().all(|c| c.is_ascii_uppercase() || c == '_') && !text.starts_with("-----");
+    !is_example && !is_name && !text.starts_with(['$', '<', '{', '[', '%', '*', '`'])
+}
+
+/// A pattern that is written out.
+#[expect(clippy::expect_used, reason = "each pattern is written out, and compiled by every test of advice")]
+pub(crate) fn form(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a pattern that is written out")
+}
