@@ -59,15 +59,25 @@ class Idem:
             yield name, module
 
     def functions(self, ref):
-        """The states of a module, by name."""
+        """All functions of a module, by name."""
         module = self.hub.states
         try:
             for part in ref.split("."):
                 module = module[part]
-            found = module._funcs
+            return module._funcs
         except (AttributeError, KeyError, TypeError):
             raise Unsupported(f"Idem has no states '{ref}'")
-        return states_of(found)
+
+    def is_pending(self, rule, ref, result, reruns):
+        """What a module itself says of whether a result is pending. A failure is counted by whoever runs it again."""
+        about = {"ctx": None, "reruns_wo_change_count": 0, "reruns_count": reruns,
+                 "max_pending_reruns": self.hub.reconcile.init.DEFAULT_MAX_PENDING_RERUNS}
+        more = {"state": ref, **about} if "state" in rule.signature.parameters else {}
+
+        async def called():
+            return await self.hub.pop.loop.unwrap(rule(ret=result, **more))
+
+        return bool(self.wait(called()))
 
     def call(self, ref, function, name, arguments, test, pending):
         """What a state returns."""
@@ -104,7 +114,8 @@ class State(Resource):
 
     def answer(self, method, desired, what_if, call):
         ref = ref_of(call.type)
-        functions = self.idem.functions(ref)
+        known = self.idem.functions(ref)
+        functions = states_of(known)
         fun = function_of(functions, desired)
         if method == "validate":
             return verdict(functions, fun, desired)
@@ -117,18 +128,25 @@ class State(Resource):
             return {"actual": {}, "unknown": f"'{fun}' has no test"}
         if method == "get" and fun not in ("present", "absent"):
             return {"actual": stated(desired)}
-        returned = self.call(ref, functions[fun], desired, method != "set" or what_if, call)
+        returned = self.call(ref, functions[fun], self.rule(ref, known), desired, method != "set" or what_if, call)
         if method == "get":
             return {"actual": returned.before}
         if method == "test":
             return {"actual": returned.before, "inDesiredState": not returned.changed, "differing": returned.changed}
         return {"after": returned.after, "changed": returned.changed, "messages": returned.comments if what_if else []}
 
-    def call(self, ref, function, desired, test, call):
+    def rule(self, ref, known):
+        """What a module says by a function of its own of whether a result is pending, where it has one."""
+        rule = known.get("is_pending")
+        return rule and (lambda result, reruns: self.idem.is_pending(rule, ref, result, reruns))
+
+    def call(self, ref, function, rule, desired, test, call):
+        # What a rule of the module is asked about counts: it may be pending with nothing that changes.
+        kept = call.pending or {} if rule else {"rerun_data": call.pending}
         name = desired.get("name") or call.type
         arguments = {each: plain(value) for each, value in desired.items() if each not in ("name", "fun") and not each.startswith("_")}
         try:
-            result = self.idem.call(ref, function, name, arguments, test, call.pending)
+            result = self.idem.call(ref, function, name, arguments, test, kept.get("rerun_data"))
         except Failed:
             raise
         except Exception as error:
@@ -136,8 +154,9 @@ class State(Resource):
         if not isinstance(result, dict) or "result" not in result:
             raise Failed(f"'{ref}' returned what no state returns", id="answer")
         comments = comments_of(result)
-        if result.get("rerun_data") and not test:
-            raise Pending("; ".join(comments) or "it is still working", result["rerun_data"])
+        data, reruns = result.get("rerun_data"), kept.get("reruns", 0)
+        if not test and (rule(result, reruns) if rule and (data or result["result"] is not False) else data):
+            raise Pending("; ".join(comments) or "it is still working", {"rerun_data": data, "reruns": reruns + 1} if rule else data)
         if result["result"] is False:
             raise Failed("; ".join(comments) or "the state does not say why", id="failed")
         return Returned(desired, result, comments)
