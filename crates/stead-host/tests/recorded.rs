@@ -153,3 +153,25 @@ fn what_runs_changed_takes_a_gibibyte_at_most_and_the_oldest_goes_first() {
     begin(&runs, 8, 1);
     assert!(![undo, last, fifth].iter().any(|id| images(id).exists()), "they go with their runs");
 }
+
+#[test]
+fn events_take_256_mebibytes_at_most_and_the_oldest_run_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    let grow = |id: &RunId, to: u64| {
+        let file = std::fs::File::options().write(true).open(folder.path().join(id.as_str())).unwrap();
+        file.set_len(to).unwrap();
+    };
+    let [first, second, third] = [0, 1, 2].map(|second| begin(&runs, second, 100).0);
+    for id in [&first, &second, &third] {
+        grow(id, 128 << 20);
+    }
+    let (fourth, running) = begin(&runs, 3, 100);
+    assert_eq!(names(&runs), [second.as_str(), third.as_str(), fourth.as_str()]);
+    grow(&fourth, 300 << 20);
+    let (fifth, _) = begin(&runs, 4, 100);
+    assert_eq!(names(&runs), [fourth.as_str(), fifth.as_str()], "the fourth is being recorded");
+    drop(running);
+    let (sixth, _) = begin(&runs, 5, 100);
+    assert_eq!(names(&runs), [fifth.as_str(), sixth.as_str()]);
+}

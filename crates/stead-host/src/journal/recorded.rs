@@ -119,6 +119,12 @@ impl RecordedRuns {
         self.remove(&images_of(id));
     }
 
+    /// How long a file is; 0 where there is none.
+    fn size(&self, name: &OsStr) -> u64 {
+        let metadata = self.directory.open_file(name).and_then(|file| file.metadata());
+        metadata.map_or(0, |metadata| metadata.len())
+    }
+
     fn remove(&self, name: &OsStr) {
         match self.directory.remove_file(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -193,10 +199,9 @@ impl Beginning<'_> {
     pub fn images(&self) -> Result<File, OpenJournalError> {
         let Self { runs, used, id, .. } = self;
         runs.remove_orphans(used, id)?;
-        let size = |id| Some((id, runs.directory.open_file(&images_of(id)).ok()?.metadata().ok()?.len()));
-        let all: Vec<(&RunId, u64)> = used.iter().filter_map(size).collect();
-        let mut total: u64 = all.iter().map(|(_, size)| size).sum();
-        for (id, size) in all {
+        let sizes: Vec<u64> = used.iter().map(|id| runs.size(&images_of(id))).collect();
+        let mut total: u64 = sizes.iter().sum();
+        for (id, size) in used.iter().zip(sizes).filter(|(_, size)| *size > 0) {
             if total > MOST_IMAGES && self.may_go(id) {
                 runs.remove(&images_of(id));
                 total -= size;
@@ -206,11 +211,19 @@ impl Beginning<'_> {
         runs.directory.append(&images_of(id), Presence::New).map_err(|source| system("create", &path, source))
     }
 
-    /// Creates the journal, and removes the oldest runs of which there are more than `keep`, but none that must stay.
+    /// Creates the journal, and removes the oldest runs of which there are more than `keep`, or whose events take more than 256 MiB,
+    /// but none that must stay.
     pub fn journal(self, keep: NonZeroUsize) -> Result<(RunId, FileJournal), OpenJournalError> {
-        let journal = FileJournal::create_unflushed(&self.runs.path_of(&self.id))?;
-        let count = (self.used.len() + 1).saturating_sub(keep.get());
-        self.used.iter().filter(|id| self.may_go(id)).take(count).for_each(|id| self.runs.forget(id));
+        let Self { runs, used, id, .. } = &self;
+        let journal = FileJournal::create_unflushed(&runs.path_of(id))?;
+        let sizes: Vec<u64> = used.iter().map(|id| runs.size(OsStr::new(id.as_str()))).collect();
+        let (mut count, mut total) = (used.len() + 1, sizes.iter().sum::<u64>());
+        for (id, size) in used.iter().zip(sizes) {
+            if (count > keep.get() || total > MOST_EVENTS) && self.may_go(id) {
+                runs.forget(id);
+                (count, total) = (count - 1, total - size);
+            }
+        }
         Ok((self.id, journal))
     }
 
@@ -222,6 +235,9 @@ impl Beginning<'_> {
 
 /// How many bytes of what runs changed are kept when another run begins: a gibibyte, without what that one may keep.
 const MOST_IMAGES: u64 = (1 << 30) - (64 << 20);
+
+/// How many bytes of events are kept when another run begins.
+const MOST_EVENTS: u64 = 256 << 20;
 
 /// What the name of a file has behind that of its run. It begins with a dot: whoever lists the folder finds runs.
 const IMAGES: &str = ".images";
