@@ -193,6 +193,7 @@ fn files(bench: &Bench) -> io::Result<Vec<Row>> {
             rows.push(files_kept(bench, count, language, *write)?);
         }
     }
+    rows.push(files_recorded(bench, 10_000)?);
     rows.push(hidden_drift(bench)?);
     Ok(rows)
 }
@@ -226,12 +227,22 @@ fn files_created(bench: &Bench, count: u32, language: &str, write: Write) -> io:
     let floor = || bench.floor(&["floor-write", &prepare_files(bench, count, write)?.list]);
     let stead = || {
         let managed = prepare_files(bench, count, write)?;
-        let run = bench.stead(&["apply", &managed.document])?;
+        let run = bench.stead(&["apply", "--no-record", &managed.document])?;
         let checked = bench.floor(&["floor-check", &managed.list])?;
         Ok(run.and_then(|sample| checked.map(|_| sample).map_err(|_| "not all files are as wanted".to_owned())))
     };
     let (floor, stead) = bench.in_turn(floor, stead)?;
     Ok(Limit::cpu(1.3, 0.0).row(&format!("{count} files, {language}, to be created"), floor, stead))
+}
+
+/// What it costs to keep what can be taken back, which the floor does not.
+fn files_recorded(bench: &Bench, count: u32) -> io::Result<Row> {
+    let created = |more: &[&str]| {
+        let document = prepare_files(bench, count, work::files)?.document;
+        bench.stead(&[&["apply", &document], more].concat())
+    };
+    let (alone, recorded) = bench.in_turn(|| created(&["--no-record"]), || created(&[]))?;
+    Ok(Limit::cpu(1.5, 0.0).row(&format!("{count} files created, over --no-record"), alone, recorded))
 }
 
 fn files_kept(bench: &Bench, count: u32, language: &str, write: Write) -> io::Result<Row> {
