@@ -104,6 +104,6 @@ RSpec.describe 'a module of all built-in resources' do
     without = type_files.reject { |path| File.read(path).match?(/behaviour: :namevar,\n *property:/) }
     expect(without.map { |path| File.basename(path, '.rb').delete_prefix('stead_') })
       .to contain_exactly('command', 'hostname', 'ini', 'line', 'locale', 'microsoft_dsc_debug_echo',
-                          'microsoft_dsc_transitional_runcommandonset', 'microsoft_osinfo', 'microsoft_process', 'timezone')
+                          'microsoft_dsc_transitional_runcommandonset', 'microsoft_osinfo', 'microsoft_process', 'sshdconfig', 'timezone')
   end
 end

@@ -19,7 +19,8 @@ fn has(test: &str, programs: &[&str]) -> bool {
 }
 
 fn succeed(command: &mut Command) {
-    let output = command.output().unwrap();
+    // Ruby reads texts as the locale says.
+    let output = command.env("LC_ALL", "C.UTF-8").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}\n{text}");
 }

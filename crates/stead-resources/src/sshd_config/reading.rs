@@ -238,9 +238,12 @@ impl Files {
         let folder_path = if folder.is_empty() { "/" } else { folder };
         let names = self.system.as_ref().and_then(|system| system.entries(folder_path).ok());
         let names = names.unwrap_or_default().into_keys();
-        let names = names.filter_map(|name| name.into_string().ok());
+        let mut names: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
+        // That of the instance is read once it is there.
+        let own = self.own.rsplit_once('/').filter(|(own_folder, _)| *own_folder == folder);
+        names.extend(own.map(|(_, name)| name.to_owned()));
         let is_meant = |name: &String| matcher.is_match(name) && (part.starts_with('.') || !name.starts_with('.'));
-        names.filter(is_meant).map(|name| format!("{folder}/{name}")).collect()
+        names.into_iter().filter(is_meant).map(|name| format!("{folder}/{name}")).collect()
     }
 }
 

@@ -70,6 +70,10 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
         _ => false,
     };
     let hint = hint.or_else(|| (!similar).then(|| format!("'{} --help' lists the options", command_line(&command))));
+    if hint.is_some() {
+        // Else it would show the option that is only similar.
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
+    }
     suggest(error, ContextKind::SuggestedArg, hint);
 }
 

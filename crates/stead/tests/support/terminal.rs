@@ -30,6 +30,7 @@ impl AtTerminal {
         let open = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name.to_str().unwrap());
         let terminal = open.unwrap();
         let program = command
+            .env("TERM", "xterm")
             .stdin(terminal.try_clone().unwrap())
             .stdout(terminal.try_clone().unwrap())
             .stderr(terminal)
