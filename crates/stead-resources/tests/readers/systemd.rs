@@ -96,8 +96,8 @@ fn systemd_reads_on_behind_unknown_keys() {
     let mut read = 0;
     let tried = values((text(), text()), 40);
     let count = tried.len();
-    // A backslash at the end has the next line belong to the value, whatever it is.
-    let goes_on = |text: &str| text.ends_with('\\');
+    // A backslash at the end has the next line belong to the value, whatever it is; a carriage return is of the end.
+    let goes_on = |text: &str| text.trim_end_matches('\r').ends_with('\\');
     for (value, of_others) in tried.into_iter().filter(|(one, other)| !goes_on(one) && !goes_on(other)) {
         let unit = format!(
             "[Service]\nExecStart=/bin/true\nNoSuch={value}\nMarker=1\n[X-Own]\nAny={of_others}\n[Unit]\nAnother=1\n"
