@@ -9,7 +9,7 @@ use stead_system::fs::SystemPath;
 use stead_system::scratch::Scratch;
 
 use crate::declared::ToValue;
-use crate::edit::Outcome;
+use crate::edit::{self, Outcome};
 use crate::input::transient;
 use crate::program::{self, Ended, Invocation, SearchPath};
 use crate::text::{Text, text_type};
@@ -117,10 +117,16 @@ pub(crate) fn in_use<'a>(guard: Option<Guard<'a>>, cx: &Context) -> Option<Guard
     guard.filter(|_| !cx.files_alone())
 }
 
-/// Has the command of an edit, if it has one, look at what the file is to be.
-pub(crate) fn guarded(guard: Option<Guard<'_>>, cx: &Context, path: &Path, outcome: &Outcome) -> Result<(), Failure> {
+/// Has the command of an edit, if it has one, look at what the file is to be, with the byte order mark that it keeps.
+pub(crate) fn guarded<T>(
+    guard: Option<Guard<'_>>,
+    cx: &Context,
+    path: &Path,
+    outcome: &Outcome,
+    text: Option<&edit::Text<T>>,
+) -> Result<(), Failure> {
     match (guard, outcome) {
-        (Some(guard), Outcome::Write(content)) => guard.check(cx, path, content),
+        (Some(guard), Outcome::Write(content)) => guard.check(cx, path, &[edit::mark(text), content].concat()),
         _ => Ok(()),
     }
 }

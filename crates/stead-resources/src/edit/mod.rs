@@ -187,7 +187,7 @@ fn rights<T>(text: Option<&Text<T>>, missing: Missing) -> Option<(u32, Ownership
 }
 
 /// The byte order mark that a text keeps.
-fn mark<T>(text: Option<&Text<T>>) -> &'static [u8] {
+pub(crate) fn mark<T>(text: Option<&Text<T>>) -> &'static [u8] {
     if text.is_some_and(|text| text.has_mark) { cache::MARK } else { &[] }
 }
 

@@ -185,7 +185,7 @@ impl LineProvider {
             let step = desired.decide(text)?;
             let effects = desired.effects(&step, text);
             let outcome = desired.outcome(&step, text);
-            guard::guarded(desired.guard, cx, &desired.path, &outcome)?;
+            guard::guarded(desired.guard, cx, &desired.path, &outcome, text)?;
             Ok(Edit { outcome, result: (step, effects) })
         })
     }

@@ -335,7 +335,7 @@ impl<P: Part> Parts<P> {
                 Some(_) if desired.removes_file() => edit::Outcome::Remove,
                 Some(edited) => edit::Outcome::Write(edited.into_bytes()),
             };
-            guard::guarded(in_use(desired.stated.guard(), cx), cx, path, &outcome)?;
+            guard::guarded(in_use(desired.stated.guard(), cx), cx, path, &outcome, text)?;
             Ok(Edit { outcome, result })
         })
     }

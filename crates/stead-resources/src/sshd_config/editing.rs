@@ -31,8 +31,17 @@ impl Wanted<'_> {
         setting.keyword == self.keyword && setting.section == self.section
     }
 
-    /// The lines that are in force.
+    /// The lines that are in force. What a 'Match all' sets counts in place of what stands in front of every 'Match'.
     pub(super) fn in_force<'s>(&self, settings: &'s [Setting]) -> Vec<&'s Setting> {
+        let of_all = |setting: &&Setting| {
+            setting.keyword == self.keyword && setting.section.len() == 1 && setting.section.contains("all")
+        };
+        if self.section.is_empty()
+            && !accumulates(&self.keyword)
+            && let Some(setting) = settings.iter().find(of_all)
+        {
+            return vec![setting];
+        }
         let count = if accumulates(&self.keyword) { usize::MAX } else { 1 };
         settings.iter().filter(|setting| self.is_of(setting)).take(count).collect()
     }
@@ -49,15 +58,17 @@ impl Wanted<'_> {
         sorted(found) == sorted(self.meant())
     }
 
-    /// The line of another file that says otherwise.
-    pub(super) fn elsewhere(&self, settings: &[Setting]) -> Option<Elsewhere> {
+    /// The line of another file, or of a `Match all` of this one, that says otherwise.
+    pub(super) fn elsewhere(&self, settings: &[Setting], own: &str) -> Option<Elsewhere> {
         let wanted = self.meant();
-        self.in_force(settings).into_iter().find_map(|setting| match &setting.from {
-            From::Own(_) => None,
-            From::Other { path, line, .. } => {
-                let is_other = units(&setting.keyword, &setting.rest).iter().any(|unit| !wanted.contains(unit));
-                is_other.then(|| Elsewhere { path: path.clone(), line: line + 1, rest: setting.rest.clone() })
-            }
+        self.in_force(settings).into_iter().find_map(|setting| {
+            let (path, line) = match &setting.from {
+                From::Own(_) if self.is_of(setting) => return None,
+                From::Own(line) => (own, line),
+                From::Other { path, line, .. } => (path.as_str(), line),
+            };
+            let is_other = units(&setting.keyword, &setting.rest).iter().any(|unit| !wanted.contains(unit));
+            is_other.then(|| Elsewhere { path: path.to_owned(), line: line + 1, rest: setting.rest.clone() })
         })
     }
 }

@@ -187,7 +187,7 @@ impl<'a> Stated<'a> for Properties<'a> {
             }
         }
         let settings = files.settings(&edited.text());
-        match statement.all().find_map(|wanted| Some((wanted, wanted.elsewhere(&settings)?))) {
+        match statement.all().find_map(|wanted| Some((wanted, wanted.elsewhere(&settings, &files.own)?))) {
             None => Ok(edited.text()),
             Some((wanted, elsewhere)) => Err(elsewhere.failure(wanted.name)),
         }

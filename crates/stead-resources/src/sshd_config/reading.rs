@@ -66,17 +66,30 @@ pub(super) fn outline(text: &str) -> Vec<Line<'_>> {
 
 /// What the line of a `Match` says.
 pub(super) fn criteria(rest: &str) -> Section {
-    let words = arguments(rest).unwrap_or_else(|| vec![rest.to_owned()]);
-    let mut words = words.into_iter();
+    let mut words = delimited(rest).into_iter();
     let mut section = Section::new();
     while let Some(word) = words.next() {
-        let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
-        let name = name.to_ascii_lowercase();
+        let name = word.to_ascii_lowercase();
         let is_alone = matches!(name.as_str(), "all" | "invalid-user");
-        let value = value.map(str::to_owned).or_else(|| if is_alone { None } else { words.next() });
+        let value = if is_alone { None } else { words.next() };
         section.insert(value.map_or(name.clone(), |value| format!("{name} {value}")));
     }
     section
+}
+
+/// The words of a `Match`, between which are blanks or one '='. A backslash is a letter there, in quotes as well.
+fn delimited(rest: &str) -> Vec<&str> {
+    let (mut words, mut left) = (Vec::new(), rest.trim_start_matches(BLANKS));
+    while !left.is_empty() && !left.starts_with('#') {
+        let (word, behind) = match left.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => left.split_at(left.find([' ', '\t', '\r', '=', '"']).unwrap_or(left.len())),
+        };
+        words.push(word);
+        let behind = behind.trim_start_matches(BLANKS);
+        left = behind.strip_prefix('=').unwrap_or(behind).trim_start_matches(BLANKS);
+    }
+    words
 }
 
 /// The arguments that sshd finds in what is behind a keyword; `None` where a quote is left open.

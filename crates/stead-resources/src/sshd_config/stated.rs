@@ -232,7 +232,7 @@ impl Block {
                 Value::Array(items) if !items.is_empty() => items.iter().map(plain).collect::<Result<_, _>>()?,
                 one => vec![plain(one)?],
             };
-            words.push(quoted(&values.join(",")));
+            words.push(delimited(&values.join(","))?);
         }
         Ok(words.join(" "))
     }
@@ -274,6 +274,15 @@ fn plain(value: &Value) -> Result<String, &'static str> {
         return Err("must be a single line without control characters");
     }
     Ok(text)
+}
+
+/// A criterion as sshd reads it, which knows quotes there and nothing that takes them back.
+fn delimited(text: &str) -> Result<String, &'static str> {
+    match text {
+        _ if text.contains('"') => Err("must have no quotes, which sshd cannot read there"),
+        _ if text.contains([' ', '=', '#']) => Ok(format!("\"{text}\"")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// A text that sshd reads as one argument.

@@ -61,6 +61,11 @@ fn unusable(message: &str, help: &str) -> Exit {
     Exit::Unusable
 }
 
+fn not_kept(id: &RunId) -> Exit {
+    let help = "'stead undo RUN' takes back an earlier one; 'stead history' lists them";
+    unusable(&format!("what run {id} changed was not kept"), help)
+}
+
 /// The document of an undo, ready to be run.
 fn ready(document: &UndoDocument, undo: &Undo, view: View, (id, when): (&RunId, Mode)) -> Result<Ready, Exit> {
     let name = format!("undo of {id}");
@@ -127,6 +132,10 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
         let help = "an earlier version recorded it, or what was kept of it made room for later runs";
         unusable(&format!("what run {id} changed was not kept"), help)
     };
+    if found.folder.read(&id).is_ok_and(|run| run.is_running) {
+        let help = "wait for its end, or end it: what it changes until then would stay";
+        return Err(unusable(&format!("run {id} is at work"), help));
+    }
     let undo = found.read(&id)?.ok_or_else(missing)?;
     let earlier = found.earlier(&id, &undo)?;
     Ok(Target { id, undo, earlier })
@@ -177,12 +186,17 @@ impl Found {
         for id in self.ids.iter().rev() {
             let Some(undo) = self.read(id)? else {
                 if self.has_changed(id) {
-                    let help = "'stead undo RUN' takes back an earlier one; 'stead history' lists them";
-                    return Err(unusable(&format!("what run {id} changed was not kept"), help));
+                    return Err(not_kept(id));
                 }
                 continue;
             };
-            if undo.scene.root.as_deref().map(real) != wanted || undo.is_empty() {
+            if undo.scene.root.as_deref().map(real) != wanted {
+                continue;
+            }
+            if undo.is_empty() {
+                if self.is_cut(id) {
+                    return Err(not_kept(id));
+                }
                 continue;
             }
             let undoes = undo.scene.undoes.as_deref().and_then(RunId::parse);
@@ -218,6 +232,11 @@ impl Found {
             () if is_finished && totals.failed + totals.pending == 0 => Progress::Over,
             () => Progress::Open,
         }
+    }
+
+    /// Returns whether a run that is over has changed something, of which nothing is in its file.
+    fn is_cut(&self, id: &RunId) -> bool {
+        self.folder.read(id).is_ok_and(|run| !run.is_running && History::of(&run.events).totals().changed > 0)
     }
 
     /// Returns whether a run is known to have changed something, or nothing of it is known.
