@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "not every test that has this needs all of it")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,7 +143,15 @@ pub(crate) fn trusting(certificates: &[&[u8]]) -> Agent {
 }
 
 pub(crate) fn ask(agent: &Agent, url: &str, method: &str, headers: &[(&str, String)], body: &[u8]) -> Answer {
-    try_ask(agent, url, method, headers, body).unwrap()
+    // A request that is refused by its headers can lose its connection while its body is sent, and is asked again.
+    for _ in 0..10 {
+        match try_ask(agent, url, method, headers, body) {
+            Err(ureq::Error::Io(error))
+                if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            answer => return answer.unwrap(),
+        }
+    }
+    panic!("{method} {url}: the connection breaks each time")
 }
 
 pub(crate) fn try_ask(
