@@ -235,7 +235,7 @@ fn files_created(bench: &Bench, count: u32, language: &str, write: Write) -> io:
     Ok(Limit::cpu(1.3, 0.0).row(&format!("{count} files, {language}, to be created"), floor, stead))
 }
 
-/// What it costs to keep what can be taken back, which the floor does not.
+/// The cost of keeping what can be taken back, which the floor does not.
 fn files_recorded(bench: &Bench, count: u32) -> io::Result<Row> {
     let created = |more: &[&str]| {
         let document = prepare_files(bench, count, work::files)?.document;

@@ -8,7 +8,7 @@ use super::stated::{Wanted, units};
 use crate::input::impossible;
 use crate::part::lines::ending;
 
-/// What keeps a keyword from having the value that is stated.
+/// A line that keeps a keyword from having the value that is stated.
 pub(super) struct Elsewhere {
     pub(super) path: String,
     /// From 1.
