@@ -147,6 +147,15 @@ pub(crate) struct Agent {
     changed: Condvar,
 }
 
+/// Requests of the controller to check, by their numbers.
+#[derive(Default)]
+struct CheckRequests {
+    /// The one that is to be done.
+    pending: Option<u64>,
+    /// The last one that was; 0 where there was none.
+    done: u64,
+}
+
 struct Inner {
     state: AgentState,
     store: Store,
@@ -164,8 +173,7 @@ struct Inner {
     feed: Feed,
     following: LastLook,
     reporting: Reporting,
-    /// The number of a request of the controller to check, and of the last one that was done.
-    check: (Option<u64>, u64),
+    check: CheckRequests,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
@@ -384,15 +392,15 @@ impl Agent {
         self.log.write("askedToCheck", json!({}));
         let mut inner = self.lock();
         inner.state.check_at_once();
-        inner.check.0 = Some(number);
+        inner.check.pending = Some(number);
         drop(inner);
         self.changed.notify_all();
     }
 
     /// Notes that what the controller asked for is done, once nothing of it is left.
     fn has_checked(&self, inner: &mut Inner) {
-        if let Some(number) = inner.check.0.filter(|_| !inner.state.is_check_due()) {
-            inner.check = (None, number);
+        if let Some(number) = inner.check.pending.filter(|_| !inner.state.is_check_due()) {
+            inner.check = CheckRequests { pending: None, done: number };
             self.changed.notify_all();
         }
     }
@@ -460,7 +468,7 @@ impl Inner {
             feed: Feed::default(),
             following: LastLook::default(),
             reporting: Reporting::default(),
-            check: (None, 0),
+            check: CheckRequests::default(),
             drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             looked_after: 0,

@@ -127,11 +127,11 @@ fn warning(
     let (instance, needed) = (label(implied.instance), label(implied.needed));
     let between: Vec<String> = chain.iter().skip(1).rev().skip(1).rev().map(|id| label(*id)).collect();
     let by_way = if between.is_empty() { String::new() } else { format!(", by way of {},", between.join(" and ")) };
-    let message = format!("{needed} depends{by_way} on {instance}, which comes after it by itself: {reason}");
+    let message = format!("{needed} depends{by_way} on {instance}, which implicitly depends on it: {reason}");
     let (span, others) = places.split_first().map_or((Span::default(), places), |(first, others)| (first.1, others));
     let what = if others.is_empty() { "this dependency" } else { "one of these dependencies" };
     let finding = Diagnostic::warning(&codes::CONTRADICTED, span, message)
-        .with_help(format!("remove {what}: the implicit order then holds"));
+        .with_help(format!("remove {what}; the implicit order then applies"));
     let finding = others.iter().fold(finding, |finding, (id, span)| finding.with_label(*span, stated.here(*id)));
     let name = stated.graph.declaration(implied.instance).name.span;
     finding.with_label(name, format!("implicit: after {needed}"))

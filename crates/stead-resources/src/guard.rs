@@ -24,7 +24,7 @@ const FILE: &str = "%s";
 #[derive(Clone, Copy)]
 pub(crate) struct Guard<'a> {
     command: &'a str,
-    /// What it says of the system, and not of the content, when it gives up.
+    /// A complaint about the system and not about the content: a check that fails with these words passes.
     accepted: Option<&'static str>,
 }
 text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f]+ [^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });

@@ -74,7 +74,7 @@ impl Ended {
     }
 }
 
-/// What a program that failed wrote: the line of its errors that says why, then the last lines of both outputs.
+/// The output of a program that failed: the line of its errors that says why, then the last lines of both outputs.
 fn said(output: &str, errors: &Tail) -> String {
     let reason = errors.headline().map(|line| format!(": {line}")).unwrap_or_default();
     let printed = labelled("standard output", output);

@@ -472,7 +472,6 @@ fn parts_of_parts_contradict_each_other() {
     }
 }
 
-/// Two instances that state one part of a file differently would undo each other's work without an end.
 #[test]
 fn instances_with_one_keyword_of_sshd_contradict_each_other() {
     let claims = |stated: Json| support::provider("Stead/SshdConfig").claims(&Plain::new(stated)).unwrap();
@@ -489,6 +488,7 @@ fn instances_with_one_keyword_of_sshd_contradict_each_other() {
     assert_ne!(found(json!({"X11Forwarding": true, "_purge": true})), []);
 }
 
+/// Two instances that state one part of a file differently would undo each other's work without an end.
 #[test]
 fn two_values_for_one_part_contradict_each_other() {
     let pairs = [

@@ -50,9 +50,8 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![24 => short, 1 => long]
 }
 
-/// Random values, different ones in each run: `STEAD_READERS` many, else `usual`.
+/// Values of a strategy: the same `usual` ones in each run, and random ones if `STEAD_READERS` or `STEAD_DOSE` asks for another number.
 fn values<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, usual: usize) -> Vec<T> {
-    // The usual ones are the same each time; others are drawn where more are asked for.
     let count = stead_testkit::times("STEAD_READERS", usual);
     let mut runner = if count == usual { TestRunner::deterministic() } else { TestRunner::default() };
     (0..count).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()

@@ -433,7 +433,7 @@ impl Agent {
             release: staged.map(|staged| (staged.channel.clone(), staged.number)),
             refuses: inner.following.failure.as_ref().and_then(|failure| failure.code.map(str::to_owned)),
             report,
-            checked: inner.check.1,
+            checked: inner.check.done,
         }
     }
 }

@@ -165,8 +165,8 @@ impl Machine {
         Some(self.row().asked).filter(|asked| *asked > self.checked() && asked.saturating_add(CHECKABLE) > now)
     }
 
-    /// Returns whether it is asked to check, once for each request: whoever waits is answered at once then.
-    pub(super) fn is_asked_anew(&self, now: u64) -> bool {
+    /// Takes the request to check for whoever waits. Returns whether there is one that was not taken before.
+    pub(super) fn take_check_request(&self, now: u64) -> bool {
         self.unchecked(now).is_some_and(|asked| self.answered.swap(asked, Ordering::Relaxed) != asked)
     }
 

@@ -347,7 +347,7 @@ impl Controller {
             // Two machines learn of each other, until it is known that there are two.
             let is_second = life != 0 && machine.life() != life && !machine.is_forked();
             let is_over = is_second
-                || machine.is_asked_anew(self.now())
+                || machine.take_check_request(self.now())
                 || tokio::select! {
                     biased;
                     over = timeout_at(until, changed) => over.is_err(),

@@ -109,7 +109,7 @@ impl CommandProvider {
     }
 }
 
-/// What an answer says of each: its values, or what is wrong with them, or the failure that the adapter states.
+/// Splits an answer by instance: the values, what is wrong with them, or the failure that the adapter states.
 fn parts_of(
     request: &Request<'_>,
     printed: &Printed,
@@ -137,15 +137,16 @@ fn parts_of(
         by_name.entry(name_of(&answer)).and_modify(|known| *known = None).or_insert(Some(answer));
     }
     let parts = called.iter().map(|asked| match by_name.remove(&key(asked.type_name.as_str(), &asked.cx.name)) {
-        None => Ok(Err("it says nothing of this instance")),
-        Some(None) => Ok(Err("it has this instance twice")),
+        None => Ok(Err("it has no result for this instance")),
+        Some(None) => Ok(Err("it has two results for this instance")),
         Some(Some(answer)) => values_of(answer, changes),
     });
     let parts = parts.collect();
-    if let Some(((type_name, name), _)) = by_name.first_key_value() {
-        let message =
-            format!("'{}' answered for '{name}' ({type_name}), which it was not asked for", request.method.executable);
-        called.iter().take(1).for_each(|asked| (asked.cx.trace)(TraceLevel::Warn, &message));
+    if let Some((stray, first)) = by_name.into_values().flatten().next().zip(called.first()) {
+        let of = |member| stray.get(member).and_then(Json::as_str).unwrap_or_default();
+        let (name, type_name, program) = (of("name"), of("type"), &request.method.executable);
+        let message = format!("'{program}' returned a result for '{name}' ({type_name}), which was not in the call");
+        (first.cx.trace)(TraceLevel::Warn, &message);
     }
     Ok(parts)
 }

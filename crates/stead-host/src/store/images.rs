@@ -434,21 +434,34 @@ pub type Read = (Entry, KeptContent);
 /// # Errors
 /// When it is not such a file, was altered, or was sealed with another key.
 pub fn read(bytes: &[u8], keys: &Keys) -> Result<Vec<Read>, ImagesError> {
+    let Some((first, mut sequence, records)) = first(bytes, keys)? else { return Ok(Vec::new()) };
+    let rest = records.map(|record| opened(&mut sequence, record).ok_or(ImagesError::Damaged));
+    [Ok(first)].into_iter().chain(rest).collect()
+}
+
+/// The scene of what was kept of a run, without the rest of it; `None` where it was cut before that.
+///
+/// # Errors
+/// As those of [`read`], as far as the scene is concerned.
+pub fn scene(bytes: &[u8], keys: &Keys) -> Result<Option<Scene>, ImagesError> {
+    Ok(match first(bytes, keys)? {
+        Some(((Entry::Began(scene), _), ..)) => Some(scene),
+        _ => None,
+    })
+}
+
+/// The first entry, with what the others are opened by.
+fn first<'b>(bytes: &'b [u8], keys: &Keys) -> Result<Option<(Read, Sequence, Records<'b>)>, ImagesError> {
     let end = bytes.iter().position(|byte| *byte == b'\n').ok_or(ImagesError::Damaged)?;
     let (header, rest) = bytes.split_at(end + 1);
     let header = std::str::from_utf8(header).map_err(|_| ImagesError::Damaged)?;
     let name = header.strip_prefix(HEADER).ok_or(ImagesError::Damaged)?.trim_end();
-    let mut sequences = keys.sequences(SealingPurpose::IMAGES, name)?;
-    let mut entries = Vec::new();
     let mut records = Records(rest);
-    let Some(first) = records.next() else { return Ok(entries) };
-    let opened = sequences.iter_mut().find_map(|sequence| opened(sequence, first).map(|read| (sequence, read)));
-    let (sequence, read) = opened.ok_or(ImagesError::Damaged)?;
-    entries.push(read);
-    for record in records {
-        entries.push(self::opened(sequence, record).ok_or(ImagesError::Damaged)?);
-    }
-    Ok(entries)
+    let Some(first) = records.next() else { return Ok(None) };
+    let mut sequences = keys.sequences(SealingPurpose::IMAGES, name)?.into_iter();
+    let found = sequences.find_map(|mut sequence| opened(&mut sequence, first).map(|read| (read, sequence)));
+    let (read, sequence) = found.ok_or(ImagesError::Damaged)?;
+    Ok(Some((read, sequence, records)))
 }
 
 fn opened(sequence: &mut Sequence, sealed: &[u8]) -> Option<Read> {

@@ -145,7 +145,7 @@ fn call(name: &str, seed: u64) -> Call {
 
 #[test]
 fn what_is_carried_out_together_comes_to_what_it_comes_to_alone() {
-    let vault = MemoryVault::default();
+    let (vault, mut batched) = (MemoryVault::default(), 0);
     for seed in 0..u64::try_from(times("STEAD_TOGETHER", 400)).unwrap() {
         let names: Vec<String> = (0..=drawn((seed, "count"), 8)).map(|at| format!("{seed}-{at}")).collect();
         let may_panic = |name: &String| drawn((name, "panics"), 16) == 0;
@@ -159,6 +159,7 @@ fn what_is_carried_out_together_comes_to_what_it_comes_to_alone() {
         let called: Vec<Called<'_>> = calls.iter().zip(&contexts).map(of).collect();
         let together = carry_out_together(&called, &vault);
         let asked = provider.0.lock().unwrap().clone();
+        batched += asked.iter().filter(|(_, count)| *count > 1).count();
         let alone: Vec<_> =
             called.iter().map(|called| carry_out(called.call, called.provider, &vault, called.cx)).collect();
         assert_eq!(format!("{together:#?}"), format!("{alone:#?}"), "seed {seed}");
@@ -168,6 +169,7 @@ fn what_is_carried_out_together_comes_to_what_it_comes_to_alone() {
         assert!(count(|method| *method == Method::Get) <= 3, "seed {seed}: {asked:?}");
         assert!(count(|method| *method == Method::Test) <= 2, "seed {seed}: {asked:?}");
     }
+    assert!(batched > 0, "nothing was asked together");
 }
 
 /// What panics for one of several has failed for all of them, and nothing else has.

@@ -244,14 +244,13 @@ impl Worker {
         self.session.as_mut().is_some_and(|session| session.is_running() && session.is_quiet()).then_some(self)
     }
 
-    /// Returns the memory that it takes with what it started, in bytes, after a call that took so long; 0 where that is not looked for.
-    ///
-    /// To measure takes longer than a short call, which cannot take much: it is done once for many of them.
-    fn memory(&mut self, took: Duration) -> u64 {
+    /// Returns the memory of the worker and its children in bytes, after a call that took so long; `None` if it is not measured:
+    /// that takes longer than a short call, and is done once for many of them.
+    fn memory(&mut self, took: Duration) -> Option<u64> {
         let is_due = took >= MEASURED_AFTER || self.measured.is_none_or(|at| at.elapsed() >= MEASURED_EVERY);
-        let Some(session) = self.session.as_ref().filter(|_| is_due) else { return 0 };
+        let session = self.session.as_ref().filter(|_| is_due)?;
         self.measured = Some(Instant::now());
-        session.resident_memory()
+        Some(session.resident_memory())
     }
 
     fn call(

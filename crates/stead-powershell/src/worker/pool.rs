@@ -466,7 +466,8 @@ impl Lease<'_> {
         let reply = kept.worker.call(call, limits, forward);
         let took = begun.elapsed();
         self.shared.lock().costs.called(took, is_first);
-        let is_worn = kept.worker.calls >= settings.most_calls || kept.worker.memory(took) > settings.most_memory;
+        let is_large = kept.worker.memory(took).is_some_and(|memory| memory > settings.most_memory);
+        let is_worn = kept.worker.calls >= settings.most_calls || is_large;
         self.kept = Some(kept).filter(|kept| kept.worker.session.is_some() && !is_worn);
         reply
     }

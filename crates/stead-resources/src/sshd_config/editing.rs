@@ -3,7 +3,7 @@
 use stead_core::call::Failure;
 
 use super::keyword::{accumulates, known_as};
-use super::reading::{Files, From, Setting, criteria, outline, split};
+use super::reading::{Files, Origin, Setting, criteria, outline, split};
 use super::stated::{Wanted, units};
 use crate::input::impossible;
 use crate::part::lines::ending;
@@ -18,10 +18,14 @@ pub(super) struct Elsewhere {
 
 impl Elsewhere {
     /// The failure that a keyword would not have its value while that is there.
-    pub(super) fn failure(&self, keyword: &str) -> Failure {
+    pub(super) fn failure(&self, keyword: &str, own: &str) -> Failure {
         let Self { path, line, rest } = self;
-        let hint = "Remove that line, or state that file in 'path'";
-        let message = format!("'{path}' sets '{keyword}' to {rest} in line {line}, which sshd reads as well. {hint}");
+        let hint = if path == own {
+            "Remove that line, or state the keyword in 'match' with the criteria {\"all\": true}"
+        } else {
+            "Remove that line, or manage that file with 'path'"
+        };
+        let message = format!("'{path}' sets '{keyword}' to '{rest}' in line {line}, and sshd uses that line. {hint}");
         impossible(keyword, message)
     }
 }
@@ -63,9 +67,9 @@ impl Wanted<'_> {
         let wanted = self.meant();
         self.in_force(settings).into_iter().find_map(|setting| {
             let (path, line) = match &setting.from {
-                From::Own(_) if self.is_of(setting) => return None,
-                From::Own(line) => (own, line),
-                From::Other { path, line, .. } => (path.as_str(), line),
+                Origin::Own(_) if self.is_of(setting) => return None,
+                Origin::Own(line) => (own, line),
+                Origin::Other { path, line, .. } => (path.as_str(), line),
             };
             let is_other = units(&setting.keyword, &setting.rest).iter().any(|unit| !wanted.contains(unit));
             is_other.then(|| Elsewhere { path: path.to_owned(), line: line + 1, rest: setting.rest.clone() })
@@ -128,8 +132,8 @@ impl<'f> Edited<'f> {
         let front = if accumulates(&wanted.keyword) || !wanted.section.is_empty() { None } else { of().next() };
         // The first line counts: it comes in front of the one by which another file with a line is read.
         let front = front.and_then(|first| match first.from {
-            From::Other { included_at, .. } => included_at,
-            From::Own(_) => None,
+            Origin::Other { included_at, .. } => included_at,
+            Origin::Own(_) => None,
         });
         let at = front.or(own.first().copied()).unwrap_or_else(|| self.place(wanted));
         let indent = match (front, own.first().and_then(|at| self.lines.get(*at))) {
@@ -186,8 +190,8 @@ impl<'f> Edited<'f> {
 impl Setting {
     fn own(&self) -> Option<usize> {
         match self.from {
-            From::Own(at) => Some(at),
-            From::Other { .. } => None,
+            Origin::Own(at) => Some(at),
+            Origin::Other { .. } => None,
         }
     }
 }

@@ -27,11 +27,11 @@ use keyword::{known_as, spelled};
 use reading::{Files, MAIN, Section, outline};
 use stated::{Block, Settings, Wanted, value_of};
 
-/// Keywords of `sshd_config(5)`, each as a property of its own: `PermitRootLogin: false`, in letters of any case. True and false
-/// are 'yes' and 'no', a list has as many lines or words as the keyword takes, and null leaves it to the default of sshd. Other
-/// lines stay as they are, and comments. What counts is what sshd reads: of several lines the first one, in the order of 'Include'.
-/// Where an included file sets a keyword otherwise, the line comes in front of that 'Include'; where that does not help, it
-/// fails and names the file. `sshd -t` checks the file before it is in place.
+/// Keywords of `sshd_config(5)`, each as a property, such as `PermitRootLogin: false`; case is ignored. True and false are written
+/// as 'yes' and 'no', a list as the lines or words that the keyword takes; null removes the keyword. Other lines and comments stay.
+/// As in sshd, the first value counts, in the order of 'Include'. If an included file sets another value, the line is placed before
+/// that 'Include'; if that does not help, the instance fails and names the file and line. `sshd -t` checks the file before it is
+/// replaced.
 #[resource(
     "Stead/SshdConfig",
     about = "Keywords of the configuration of the SSH server.",
@@ -50,13 +50,13 @@ struct Properties<'a> {
     /// comes at the end of the file.
     #[property(name = "match")]
     blocks: Option<Vec<Block>>,
-    /// Whether everything else is removed from the file: other keywords, 'Include' and blocks of 'Match', but no comments.
+    /// Removes everything else from the file: other keywords, 'Include' and blocks of 'Match', but no comments.
     #[property(name = "_purge")]
     purge: bool,
-    /// Whether the file is created, with mode 0644, when it is not there; with '_purge' it always is.
+    /// Creates the file with mode 0644 if it does not exist; '_purge' implies it.
     #[property(option)]
     create: bool,
-    /// Whether `sshd -t` checks the file before it is in place. It also fails without host keys.
+    /// Checks the file with `sshd -t` before it is replaced, which also fails without host keys.
     #[property(option)]
     #[serde(default = "is_wanted")]
     validate: bool,
@@ -189,7 +189,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let settings = files.settings(&edited.text());
         match statement.all().find_map(|wanted| Some((wanted, wanted.elsewhere(&settings, &files.own)?))) {
             None => Ok(edited.text()),
-            Some((wanted, elsewhere)) => Err(elsewhere.failure(wanted.name)),
+            Some((wanted, elsewhere)) => Err(elsewhere.failure(wanted.name, &files.own)),
         }
     }
 
@@ -206,7 +206,7 @@ impl<'a> Stated<'a> for Properties<'a> {
 /// `sshd` gives up without this directory, which the service makes when it starts, after it has read the configuration.
 const CHECK: Guard<'static> = Guard::own("sshd -t -f %s", "Missing privilege separation directory");
 
-/// What an instance states, as lines.
+/// The lines that an instance states.
 struct Statement<'s> {
     keywords: Vec<Wanted<'s>>,
     /// Each with what is behind the keyword of its first line.

@@ -17,7 +17,7 @@ const MAX_SIZE: u64 = 16 << 20;
 /// More files than anybody includes. Where files include each other sshd gives up.
 const MAX_FILES: usize = 1000;
 
-/// What must hold of a connection for lines to count; empty where they always do.
+/// The criteria of connections for which lines count; empty for lines that always count.
 pub(super) type Section = BTreeSet<String>;
 
 /// A line with a keyword.
@@ -30,7 +30,7 @@ pub(super) struct Line<'t> {
     pub(super) keyword: String,
     /// The keyword as it is written.
     pub(super) written: &'t str,
-    /// What is behind the keyword.
+    /// The rest of the line behind the keyword.
     pub(super) rest: &'t str,
 }
 
@@ -64,9 +64,9 @@ pub(super) fn outline(text: &str) -> Vec<Line<'_>> {
     outlined.collect()
 }
 
-/// What the line of a `Match` says.
+/// The criteria of a `Match`.
 pub(super) fn criteria(rest: &str) -> Section {
-    let mut words = delimited(rest).into_iter();
+    let mut words = criteria_words(rest).into_iter();
     let mut section = Section::new();
     while let Some(word) = words.next() {
         let name = word.to_ascii_lowercase();
@@ -78,7 +78,7 @@ pub(super) fn criteria(rest: &str) -> Section {
 }
 
 /// The words of a `Match`, between which are blanks or one '='. A backslash is a letter there, in quotes as well.
-fn delimited(rest: &str) -> Vec<&str> {
+fn criteria_words(rest: &str) -> Vec<&str> {
     let (mut words, mut left) = (Vec::new(), rest.trim_start_matches(BLANKS));
     while !left.is_empty() && !left.starts_with('#') {
         let (word, behind) = match left.strip_prefix('"') {
@@ -121,7 +121,7 @@ pub(super) fn arguments(rest: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What is behind a keyword, in a form in which equal lines are equal.
+/// The arguments of a line, in a form in which lines that mean the same are equal.
 pub(super) fn meant(keyword: &str, rest: &str) -> Vec<String> {
     let as_it_is = || vec![rest.trim_matches(BLANKS).to_owned()];
     if form(keyword) == Form::Rest { as_it_is() } else { arguments(rest).unwrap_or_else(as_it_is) }
@@ -132,11 +132,11 @@ pub(super) struct Setting {
     pub(super) section: Section,
     pub(super) keyword: String,
     pub(super) rest: String,
-    pub(super) from: From,
+    pub(super) from: Origin,
 }
 
 /// Where a line is.
-pub(super) enum From {
+pub(super) enum Origin {
     /// In the file of the instance, by its number from 0.
     Own(usize),
     /// In another file.
@@ -211,11 +211,11 @@ impl Pass<'_> {
         for line in outline(&text).into_iter().filter(|line| line.keyword != "match") {
             let section: Section = outer.union(&line.section).cloned().collect();
             let patterns = (line.keyword == "include").then(|| meant(&line.keyword, line.rest));
-            let other = || From::Other { path: path.to_owned(), line: line.at, included_at: self.included_at };
+            let other = || Origin::Other { path: path.to_owned(), line: line.at, included_at: self.included_at };
             self.settings.push(Setting {
                 section: section.clone(),
                 rest: line.rest.to_owned(),
-                from: if is_own { From::Own(line.at) } else { other() },
+                from: if is_own { Origin::Own(line.at) } else { other() },
                 keyword: line.keyword,
             });
             let included = patterns.into_iter().flatten().flat_map(|pattern| self.files.matching(&pattern));
@@ -241,7 +241,7 @@ impl Files {
         found
     }
 
-    /// What a folder has by the name of one part of a pattern.
+    /// The paths in a folder that match one part of a pattern.
     fn named(&self, folder: &str, part: &str) -> Vec<String> {
         if !part.contains(['*', '?', '[']) {
             return vec![format!("{folder}/{part}")];

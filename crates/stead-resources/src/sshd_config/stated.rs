@@ -229,10 +229,11 @@ impl Block {
             words.push(spelled(name).to_owned());
             let values: Vec<String> = match value {
                 Value::Bool(true) => continue,
+                Value::Bool(false) | Value::Null => return Err(named),
                 Value::Array(items) if !items.is_empty() => items.iter().map(plain).collect::<Result<_, _>>()?,
                 one => vec![plain(one)?],
             };
-            words.push(delimited(&values.join(","))?);
+            words.push(quoted_criterion(&values.join(","))?);
         }
         Ok(words.join(" "))
     }
@@ -255,7 +256,7 @@ fn at(pointer: &str, message: String) -> Failure {
     Failure { property: Some(pointer.to_owned()), ..invalid("", message) }
 }
 
-const KINDS: &str = "must be a text, an integer, true, false, null or a list";
+const KINDS: &str = "must be a string, an integer, true, false, null or a list";
 
 /// The text of one value.
 fn plain(value: &Value) -> Result<String, &'static str> {
@@ -268,7 +269,7 @@ fn plain(value: &Value) -> Result<String, &'static str> {
         _ => return Err(KINDS),
     };
     if text.is_empty() {
-        return Err("must not be empty: null is for a keyword without a value");
+        return Err("must not be empty; use null for no value");
     }
     if text.chars().any(char::is_control) {
         return Err("must be a single line without control characters");
@@ -277,9 +278,9 @@ fn plain(value: &Value) -> Result<String, &'static str> {
 }
 
 /// A criterion as sshd reads it, which knows quotes there and nothing that takes them back.
-fn delimited(text: &str) -> Result<String, &'static str> {
+fn quoted_criterion(text: &str) -> Result<String, &'static str> {
     match text {
-        _ if text.contains('"') => Err("must have no quotes, which sshd cannot read there"),
+        _ if text.contains('"') => Err("must not contain '\"': sshd cannot read it in a Match"),
         _ if text.contains([' ', '=', '#']) => Ok(format!("\"{text}\"")),
         _ => Ok(text.to_owned()),
     }
@@ -297,7 +298,7 @@ fn lines_of(keyword: &str, value: &Value) -> Result<Vec<String>, &'static str> {
     let lines = match value {
         Value::Null => return Ok(Vec::new()),
         Value::Array(items) if items.is_empty() => {
-            return Err("must not be empty: null is for a keyword without a value");
+            return Err("must not be empty; use null for no value");
         }
         Value::Array(items) if is_list(keyword) => {
             items.iter().map(|item| plain(item).map(|text| quoted(&text))).collect::<Result<_, _>>()?
@@ -310,7 +311,7 @@ fn lines_of(keyword: &str, value: &Value) -> Result<Vec<String>, &'static str> {
         one => vec![item_of(form, one)?],
     };
     let is_readable = |line: &String| form == Form::Rest || arguments(line).is_some_and(|found| !found.is_empty());
-    if lines.iter().all(is_readable) { Ok(lines) } else { Err("has an unclosed quote, or is a comment") }
+    if lines.iter().all(is_readable) { Ok(lines) } else { Err("has an unclosed quote or begins with '#'") }
 }
 
 /// One line of a keyword. A text is what stands behind the keyword, but for one argument with blanks.
@@ -318,7 +319,7 @@ fn item_of(form: Form, value: &Value) -> Result<String, &'static str> {
     if let Value::Object(members) = value {
         let member = |name: &str| members.get(name).filter(|value| value.as_str().is_some());
         let named = member("name").zip(member("value")).filter(|_| members.len() == 2);
-        let (name, value) = named.ok_or("must be a text or a list, or an object with 'name' and 'value'")?;
+        let (name, value) = named.ok_or("must be a string, or an object with 'name' and 'value'")?;
         return Ok(format!("{} {}", quoted(&plain(name)?), plain(value)?));
     }
     let text = plain(value)?;

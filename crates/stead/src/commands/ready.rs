@@ -65,7 +65,8 @@ fn warn_of_others(request: &DocumentRequest, view: View) {
         && !is_own(untrusted.reason)
     {
         let (path, help) = (path.display(), untrusted.help());
-        complain(&format!("warning: others can change '{path}', and with it what root does: {untrusted}; {help}"));
+        complain(&format!("warning: other users can change '{path}', which is run as root: {untrusted}"));
+        complain(&format!("help: {help}"));
     }
 }
 

@@ -8,7 +8,7 @@ use stead_core::event::Mode;
 use stead_core::history::{History, RunEnd};
 use stead_engine::{NotTakenBack, ReconcileOptions, Undo, UndoDocument, error_chain};
 use stead_host::journal::{RecordedRuns, RunId};
-use stead_host::store::images::{self, Entry, Read};
+use stead_host::store::images::{self, Read};
 use stead_host::store::{Keys, keys};
 
 use super::ready::{Ready, get_ready};
@@ -133,8 +133,8 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
         unusable(&format!("what run {id} changed was not kept"), help)
     };
     if found.folder.read(&id).is_ok_and(|run| run.is_running) {
-        let help = "wait for its end, or end it: what it changes until then would stay";
-        return Err(unusable(&format!("run {id} is at work"), help));
+        let help = "wait until it ends, or stop it: an undo now would miss what it still changes";
+        return Err(unusable(&format!("run {id} is still running"), help));
     }
     let undo = found.read(&id)?.ok_or_else(missing)?;
     let earlier = found.earlier(&id, &undo)?;
@@ -210,12 +210,14 @@ impl Found {
     fn earlier(&self, first: &RunId, undo: &Undo) -> Result<Vec<Read>, Exit> {
         let mut taken_back = BTreeSet::new();
         for id in self.ids.iter().rev().take_while(|id| *id > first) {
-            let entries = self.entries(id)?.unwrap_or_default();
-            let Some((Entry::Began(scene), _)) = entries.first() else { continue };
+            // Another run that cannot be read does not matter to this one.
+            let Ok(Some(bytes)) = self.folder.images(id) else { continue };
+            let Ok(Some(scene)) = images::scene(&bytes, &self.keys) else { continue };
             let Some(undoes) = scene.undoes.as_deref().and_then(RunId::parse) else { continue };
             if undoes == *first {
                 let goes_on = !taken_back.contains(id) && self.progress(id) == Progress::Open;
-                return Ok(if goes_on { undo.earlier_part(entries) } else { Vec::new() });
+                let entries = if goes_on { self.entries(id)?.unwrap_or_default() } else { return Ok(Vec::new()) };
+                return Ok(undo.earlier_part(entries));
             }
             let _ = taken_back.insert(undoes);
         }

@@ -138,9 +138,12 @@ pub(crate) fn page() {
     }
 }
 
-/// Writes what was printed, for those who wait for it.
+/// Writes what was printed, for those who wait for it. What is paged is shown at the end.
 pub(crate) fn flush() {
-    buffer().write();
+    let mut buffer = buffer();
+    if buffer.pace != Pace::Paged {
+        buffer.write();
+    }
 }
 
 /// Gives up what is not written: nobody reads it, and this process is to end.
