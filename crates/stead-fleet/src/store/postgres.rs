@@ -21,9 +21,10 @@ const DURABLE: [(&str, &[&str]); 2] = [("fsync", &["on"]), ("synchronous_commit"
 /// How long an act waits for standbys, and how often it is looked for.
 const STANDBYS: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
-/// The standbys that follow and do not have a place of the log on their disks. What only copies the log applies nothing, and is none.
-const BEHIND: &str = "SELECT count(*) FROM pg_stat_replication
-    WHERE state = 'streaming' AND replay_lsn IS NOT NULL AND flush_lsn < $1::text::pg_lsn";
+/// The standbys that follow and do not have a place of the log on their disks, with those that did not answer yet since they
+/// connected. A program that only copies the log answers without a place up to which it applied the log, and is none.
+const BEHIND: &str = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'
+    AND (reply_time IS NULL OR replay_lsn IS NOT NULL AND flush_lsn < $1::text::pg_lsn)";
 
 /// A connection to the server.
 pub(crate) struct Postgres {
