@@ -16,9 +16,34 @@ class InvokeDscResourceSetResult {
     [bool] $RebootRequired
 }
 
+class DscResourcePropertyInfo {
+    [string] $Name
+    [string] $PropertyType
+    [bool] $IsMandatory
+    [string[]] $Values
+}
+
+# A resource as the program lists it. .NET makes them of its answer, in a tenth of the time that a script takes.
+class ListedResource {
+    [string] $type
+    [string] $version
+    [string] $path
+    [string] $directory
+    [string] $implementedAs
+    [string] $author
+    [string] $company
+    [string] $guid
+    [DscResourcePropertyInfo[]] $declared
+}
+
+class ListedResources {
+    [ListedResource[]] $resources
+}
+
 $adapter = 'Microsoft.Adapter/PowerShell'
 $utf8 = [System.Text.UTF8Encoding]::new($false)
 $deep = [System.Text.Json.JsonDocumentOptions]@{ MaxDepth = 512 }
+$options = [System.Text.Json.JsonSerializerOptions]::new()
 $found = @{ For = ''; Program = '' }
 $completed = @{ At = [datetime]::MinValue; Resources = @() }
 $loneSurrogate = [regex]::new('(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])')
@@ -454,7 +479,7 @@ function Get-Listed([Microsoft.PowerShell.Commands.ModuleSpecification] $Module)
     $answer = Invoke-Request 'list' $parameters -Said { }
     $result = [System.Text.Json.JsonElement]::new()
     if (-not $answer.TryGetProperty('result', [ref] $result)) { throw (ConvertTo-ErrorRecord $answer.GetProperty('error') $Module) }
-    $listed = (ConvertFrom-Json $result.GetRawText()).resources
+    $listed = [System.Text.Json.JsonSerializer]::Deserialize($result, [ListedResources], $options).resources
     if (-not $isPattern) { return $listed }
     foreach ($each in $listed) { if ($each.type.Split('/')[0] -like $Module.Name) { $each } }
 }
@@ -546,26 +571,27 @@ function Invoke-DscResource {
     }
 }
 
-# The object of a resource as PSDesiredStateConfiguration has it.
-function ConvertTo-Info($Resource) {
-    $module, $name = $Resource.type.Split('/')
-    $members = $Resource.psobject.Properties
-    $composite = $Resource.implementedAs -eq 'Composite'
-    $version = [version] ($Resource.version -replace '\+', '.')
-    return [pscustomobject]@{
-        PSTypeName           = 'Microsoft.PowerShell.DesiredStateConfiguration.DscResourceInfo'
-        ImplementationDetail = $(if (-not $composite) { $Resource.implementedAs })
-        ResourceType         = $name
-        Name                 = $name
-        FriendlyName         = $null
-        Module               = [pscustomobject]@{ Name = $module; Version = $version; Path = $members['path'].Value; Guid = $members['guid'].Value }
-        ModuleName           = $module
-        Version              = $version
-        Path                 = $members['path'].Value
-        ParentPath           = $members['directory'].Value
-        ImplementedAs        = $(if ($composite) { 'Composite' } else { 'PowerShell' })
-        CompanyName          = $(if ($members['company']) { $members['company'].Value } else { $members['author'].Value })
-        Properties           = $members['declared'].Value
+# The objects of resources as PSDesiredStateConfiguration has them. They are made in one loop: a call takes longer than one of them.
+function ConvertTo-Info([ListedResource[]] $Resources) {
+    foreach ($resource in $Resources) {
+        $module, $name = $resource.type.Split('/')
+        $isComposite = $resource.implementedAs -eq 'Composite'
+        $version = [version] $resource.version.Replace('+', '.')
+        [pscustomobject]@{
+            PSTypeName           = 'Microsoft.PowerShell.DesiredStateConfiguration.DscResourceInfo'
+            ImplementationDetail = $(if (-not $isComposite) { $resource.implementedAs })
+            ResourceType         = $name
+            Name                 = $name
+            FriendlyName         = $null
+            Module               = [pscustomobject]@{ Name = $module; Version = $version; Path = $resource.path; Guid = $resource.guid }
+            ModuleName           = $module
+            Version              = $version
+            Path                 = $resource.path
+            ParentPath           = $resource.directory
+            ImplementedAs        = $(if ($isComposite) { 'Composite' } else { 'PowerShell' })
+            CompanyName          = $(if ($resource.company) { $resource.company } else { $resource.author })
+            Properties           = $resource.declared
+        }
     }
 }
 
@@ -628,16 +654,14 @@ function Get-DscResource {
                 CheckResourceFound -Message "There is no DSC resource '$each'" -ErrorAction $preference
             }
         }
-        foreach ($resource in $listed) {
-            if ($Name) {
-                $short = $resource.type.Split('/')[1]
-                $isWanted = $false
-                foreach ($each in $Name) { if ($short -like $each) { $isWanted = $true; break } }
-                if (-not $isWanted) { continue }
-            }
-            $info = ConvertTo-Info $resource
-            if ($Syntax) { Get-Syntax $info } else { $info }
+        $wanted = foreach ($resource in $listed) {
+            if (-not $Name) { $resource; continue }
+            $short = $resource.type.Split('/')[1]
+            foreach ($each in $Name) { if ($short -like $each) { $resource; break } }
         }
+        $infos = ConvertTo-Info $wanted
+        if (-not $Syntax) { return $infos }
+        foreach ($info in $infos) { Get-Syntax $info }
     }
 }
 

@@ -365,6 +365,9 @@ Describe 'Get-DscResource' {
         Get-DscResource NoSuch -ErrorAction SilentlyContinue | Should -BeNullOrEmpty
         { Get-DscResource NoSuch -ErrorAction Stop } | Should -Throw -ErrorId '*CheckResourceFound'
     }
+    It 'keeps a text that looks like a date' {
+        (Get-DscResource -Module Twin1).CompanyName | Should -BeExactly '2024-01-01T00:00:00+02:00'
+    }
     It 'is shown as a table' {
         Get-DscResource Sample | Out-String -Width 120 | Should -Match 'Sample +Sample +2\.12\.0 +\{Name, '
     }
