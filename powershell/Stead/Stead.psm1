@@ -205,7 +205,9 @@ function Invoke-Request([string] $Called, [System.Collections.IDictionary] $Para
                 $answer = $message.RootElement
                 $part = [System.Text.Json.JsonElement]::new()
                 if ($answer.TryGetProperty('params', [ref] $part)) {
-                    & $Said $part.GetProperty('level').GetString() $part.GetProperty('message').GetString()
+                    $level = [System.Text.Json.JsonElement]::new()
+                    if ($part.TryGetProperty('level', [ref] $level)) { & $Said $level.GetString() $part.GetProperty('message').GetString() }
+                    else { & $Said 'progress' $part }
                     continue
                 }
                 if ($answer.GetProperty('id').ValueKind -eq 'Null') {
@@ -451,6 +453,18 @@ function ConvertTo-ErrorRecord([System.Text.Json.JsonElement] $Element, $Target)
     return $record
 }
 
+# How far an activity is, as the resource said it.
+function ConvertTo-ProgressRecord([System.Text.Json.JsonElement] $Element) {
+    $record = [ProgressRecord]::new(
+        $Element.GetProperty('activityId').GetInt32(), $Element.GetProperty('activity').GetString(), $Element.GetProperty('status').GetString())
+    $record.ParentActivityId = $Element.GetProperty('parentId').GetInt32()
+    $record.CurrentOperation = $Element.GetProperty('operation').GetString()
+    $record.PercentComplete = $Element.GetProperty('percent').GetInt32()
+    $record.SecondsRemaining = $Element.GetProperty('secondsLeft').GetInt32()
+    if ($Element.GetProperty('isOver').GetBoolean()) { $record.RecordType = 'Completed' }
+    return $record
+}
+
 # The parts of a module specification that the program decides by.
 function ConvertTo-Limit([Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
     $limits = @{ name = $Specification.Name }
@@ -538,6 +552,7 @@ function Invoke-DscResource {
         if ($Method -eq 'Set' -and -not $PSCmdlet.ShouldProcess($Name, 'Set')) { return }
         $parameters = @{ name = $Name; method = $Method.ToLowerInvariant(); properties = ConvertTo-Plain $Property }
         $parameters['log'] = if ($DebugPreference -eq 'SilentlyContinue') { 'verbose' } else { 'debug' }
+        if ($ProgressPreference -notin 'SilentlyContinue', 'Ignore') { $parameters['progress'] = $true }
         if ($ModuleName) { $parameters['module'] = ConvertTo-Limit $ModuleName }
         if ($IgnorePsDscRunAsCredential) { $parameters['ignoreRunAsCredential'] = $true }
         # A request of an earlier resource is none of this one, and this one's is in the result.
@@ -553,6 +568,7 @@ function Invoke-DscResource {
                 'info' { Write-Information $text }
                 'verbose' { Write-Verbose $text }
                 'debug' { Write-Debug $text }
+                'progress' { $PSCmdlet.WriteProgress((ConvertTo-ProgressRecord $text)) }
             }
         }
         $problem = [System.Text.Json.JsonElement]::new()

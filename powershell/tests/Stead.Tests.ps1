@@ -20,6 +20,28 @@ Describe 'Invoke-DscResource of RFC 0047' {
     It 'takes name, module, method and properties by position' {
         (Invoke-DscResource Sample Sample Test @{ Name = 'a' } 3>$null).InDesiredState | Should -BeTrue
     }
+    It 'runs the example of the source as it is written' {
+        $shown = Invoke-DscResource -Name Script -ModuleName @{ModuleName='PSDscResources';ModuleVersion='2.12.0.0'} -Method 'Set' -Property @{
+            GetScript  = '<# My Get ScriptBlock #>'
+            SetScript  = '<# My Set ScriptBlock #>'
+            TestScript = '<# My Test ScriptBlock #>'
+        } -Verbose *>&1
+        ($shown | Where-Object { $_ -isnot [System.Management.Automation.VerboseRecord] }).RebootRequired | Should -BeExactly $false
+        ($shown | Where-Object { $_ -is [System.Management.Automation.VerboseRecord] }).Message | Should -Contain 'sets by 24 characters'
+    }
+    It 'refuses the example of the source with PsDscRunAsCredential' {
+        $credential = [pscredential]::new('somebody', (ConvertTo-SecureString 'secret' -AsPlainText -Force))
+        $stated = @{ GetScript = '1'; SetScript = '1'; TestScript = '$true'; PsDscRunAsCredential = $credential }
+        $caught = Get-Caught { Invoke-DscResource Script @{ModuleName='PSDscResources';ModuleVersion='2.12.0.0'} Set $stated -Verbose }
+        $caught.FullyQualifiedErrorId | Should -Be 'PsDscRunAsCredentialNotSupport,Invoke-DscResource'
+    }
+    It 'runs the functions of a resource with a schema: <Method>' -ForEach @(
+        @{ Method = 'Get'; Member = 'Result'; Value = 'read' }, @{ Method = 'Test'; Member = 'InDesiredState'; Value = $true }
+        @{ Method = 'Set'; Member = 'RebootRequired'; Value = $true }
+    ) {
+        $script = @{ GetScript = '"read"'; SetScript = '$global:DSCMachineStatus = 1'; TestScript = '$true' }
+        (Invoke-DscResource Script PSDscResources $Method $script).$Member | Should -BeExactly $Value
+    }
     It 'takes the name from the pipeline' {
         ('Sample' | Invoke-DscResource -Method Test -Property @{ Name = 'a' } 3>$null).InDesiredState | Should -BeTrue
     }
@@ -51,6 +73,28 @@ Describe 'Invoke-DscResource of RFC 0047' {
         $caught.FullyQualifiedErrorId | Should -Be 'InvalidResourceSpecification,Invoke-DscResource'
         "$caught" | Should -BeLike '*Twin1/Twin*Twin2/Twin*'
     }
+    It 'refuses a name that a module has in two versions, and lists both' {
+        $caught = Get-Caught { Invoke-DscResource Versioned -Method Get -Property @{ Name = 'a' } }
+        $caught.FullyQualifiedErrorId | Should -Be 'InvalidResourceSpecification,Invoke-DscResource'
+        "$caught" | Should -BeLike '*2.0.0*1.0.0*'
+        (Invoke-DscResource Versioned @{ ModuleName = 'Versions'; RequiredVersion = '1.0.0' } Get @{ Name = 'a' }).Name | Should -Be 'a'
+    }
+    It 'carries out no composite resource' {
+        $caught = Get-Caught { Invoke-DscResource Both -Method Test -Property @{ Root = '/' } }
+        $caught.FullyQualifiedErrorId | Should -Be 'UnsupportedResourceImplementation,Invoke-DscResource'
+    }
+    It 'carries out what is not PowerShell, too, which the source leaves for later' {
+        (Invoke-DscResource Stead/File -Method Test -Property @{ path = '/usr/none'; _exist = $false }).InDesiredState | Should -BeTrue
+    }
+    It 'runs as the current user' {
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'user' }).Seen | Should -Be ([Environment]::UserName)
+    }
+    It 'passes no variable of the caller that is not named, and says so where a resource reads it' {
+        $env:SAMPLE_ASKED = 'seen'
+        try { $shown = Invoke-DscResource Sample -Method Get -Property @{ Name = 'variable' } 3>&1 } finally { $env:SAMPLE_ASKED = $null }
+        ($shown | Where-Object { $_ -is [System.Management.Automation.WarningRecord] }).Message | Should -BeLike "*SAMPLE_ASKED*--env SAMPLE_ASKED*"
+        ($shown | Where-Object { $_ -is [System.Collections.IDictionary] }).Seen | Should -BeNullOrEmpty
+    }
     It 'says that there is no such resource' {
         $caught = Get-Caught { Invoke-DscResource NoSuch -Method Get -Property @{ } }
         $caught.FullyQualifiedErrorId | Should -Be 'Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound'
@@ -72,6 +116,20 @@ Describe 'Invoke-DscResource of RFC 0047' {
     It 'shows debug messages with -Debug' {
         $shown = Invoke-DscResource Sample -Method Test -Property @{ Name = 'a' } -Debug *>&1
         $shown | Where-Object { $_ -is [System.Management.Automation.DebugRecord] } | Should -Be 'a debug message'
+    }
+    It 'shows how far a resource is in a stream of its own, unless nobody wants it' {
+        $shown = foreach ($preference in 'Continue', 'SilentlyContinue') {
+            $shell = [powershell]::Create()
+            [void] $shell.AddScript('param($module, $preference) $ProgressPreference = $preference; Import-Module $module
+                Invoke-DscResource Sample -Method Get -Property @{ Name = "progress"; Text = "a file" }')
+            [void] $shell.AddArgument($module).AddArgument($preference)
+            [void] $shell.Invoke()
+            $shell.Streams.Progress.ReadAll() | Where-Object ActivityId -EQ 3
+            $shell.Dispose()
+        }
+        $shown.RecordType | Should -Be 'Processing', 'Completed'
+        $shown[0].Activity, $shown[0].StatusDescription, $shown[0].CurrentOperation | Should -Be 'Copying', 'one of two', 'a file'
+        $shown[0].PercentComplete, $shown[0].SecondsRemaining, $shown[0].ParentActivityId | Should -Be 50, 7, -1
     }
     It 'refuses PsDscRunAsCredential, also null, unless it is to be ignored' {
         $caught = Get-Caught { Invoke-DscResource Sample -Method Test -Property @{ Name = 'a'; PsDscRunAsCredential = $null } }
@@ -127,6 +185,11 @@ Describe 'Values' {
     ) {
         (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = $Value }).Text | Should -BeExactly $Text
     }
+    It 'takes a table for a property of that type, with what is nested in it' {
+        $got = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Table = @{ Text = '2024-01-01'; Deep = @{ Numbers = 1, 2 } } }
+        $got.Table.Text | Should -BeExactly '2024-01-01'
+        $got.Table.Deep.Numbers | Should -Be 1, 2
+    }
     It 'refuses a table that contains itself' {
         $table = @{ Name = 'a' }
         $table.Inner = $table
@@ -158,6 +221,16 @@ Describe 'Values' {
         foreach ($type in 'Verbose', 'Warning', 'Error') { $records.ForEach({ $_.GetType().Name }) | Should -Contain "${type}Record" }
         $all = $shown | ForEach-Object { "$_"; if ($_ -is [System.Management.Automation.ErrorRecord]) { "$($_.Exception)"; "$($_.ErrorDetails)"; $_.FullyQualifiedErrorId } }
         "$all" | Should -Not -BeLike '*p"w*'
+    }
+    It 'shows no secret in what is said of progress' {
+        $shell = [powershell]::Create()
+        [void] $shell.AddScript('param($module, $login) Import-Module $module; Invoke-DscResource Sample -Method Set -Property @{ Name = "login"; Login = $login }')
+        [void] $shell.AddArgument($module).AddArgument([pscredential]::new('somebody', (ConvertTo-SecureString 'p"w$(1)' -AsPlainText -Force)))
+        try { [void] $shell.Invoke() } catch { "$_" | Should -BeLike '*the password is <secureValue>*' }
+        $shown = $shell.Streams.Progress.ReadAll() | Where-Object ActivityId -EQ 4
+        $shell.Dispose()
+        $shown.Activity | Should -BeLike 'the password is *'
+        "$($shown.Activity) $($shown.StatusDescription) $($shown.CurrentOperation)" | Should -Not -BeLike '*p"w*'
     }
 }
 

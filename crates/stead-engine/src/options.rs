@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stead_core::graph::{Names, Values};
 use stead_host::facts::Labels;
-use stead_host::provider::{Trace, TraceLevel};
+use stead_host::provider::{ProgressSink, Trace, TraceLevel};
 use stead_system::Cancel;
 
 use crate::contexts::{forward, shown};
@@ -34,6 +34,8 @@ pub struct SessionOptions {
     pub trace: Trace,
     /// How much of them it passes on: resources need not make the rest.
     pub shown: TraceLevel,
+    /// Takes how far activities of resources are; `None` where nobody shows it.
+    pub progress: Option<ProgressSink>,
     /// Ends everything early.
     pub cancel: Cancel,
     /// Stops a run so that it can be resumed.
@@ -54,6 +56,7 @@ impl Default for SessionOptions {
             labels: Labels::default(),
             trace: Arc::new(forward),
             shown: shown(),
+            progress: None,
             cancel: Cancel::default(),
             suspend: Cancel::default(),
             end_reads: Cancel::default(),

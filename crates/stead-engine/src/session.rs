@@ -218,6 +218,7 @@ impl Session {
             writes: self.writes.clone(),
             trace: Arc::clone(&self.options.trace),
             shown: self.options.shown,
+            progress: self.options.progress.clone(),
             system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
             side: if self.options.private_root { SystemSide::Files } else { SystemSide::Whole },
             inherited: Arc::clone(&self.shared.inherited),

@@ -20,9 +20,11 @@ use stead_system::Cancel;
 use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
 
 mod plain;
+mod said;
 mod together;
 
 pub use plain::Plain;
+pub use said::{ActivityProgress, ProgressSink, Trace, TraceLevel};
 pub use together::{Asked, MethodAnswer, Together};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
@@ -368,6 +370,8 @@ pub struct Context {
     pub trace: Trace,
     /// How much of them somebody sees: the rest need not be made.
     pub shown: TraceLevel,
+    /// Where it goes how far activities are; `None` where nobody shows it.
+    pub progress: Option<ProgressSink>,
     /// Names of variables of the environment that programs are given besides those that all are.
     pub inherited: Arc<[String]>,
     /// The record of the files that are written, so that the run can make them durable at its end.
@@ -406,6 +410,7 @@ impl Context {
             side: SystemSide::Whole,
             trace: Arc::new(|_, _| {}),
             shown: TraceLevel::Trace,
+            progress: None,
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
             images: None,
@@ -519,24 +524,6 @@ pub fn undotted(path: &Path) -> PathBuf {
 /// The message about a path that a document reads and that its bundle does not have.
 fn not_in_bundle(path: &Path) -> String {
     format!("'{}' is not in the bundle; name it in 'directives: {{files: [...]}}'", path.display())
-}
-
-/// Takes what resources write about what they do: a level and a text.
-pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
-
-/// The level of a message, and how much of them is printed: a level and those before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum TraceLevel {
-    /// Something failed.
-    Error,
-    /// Something is suspicious.
-    Warn,
-    /// Something happened.
-    Info,
-    /// For the author of the resource.
-    Debug,
-    /// For the author of the resource, in detail.
-    Trace,
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Operation, Restart};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
-use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::provider::{ActivityProgress, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_powershell_reader::resource::{DefinitionKind, Resource};
 use stead_powershell_reader::schema::json_schema;
 use stead_powershell_reader::types::Type;
@@ -177,6 +177,13 @@ struct Opened<'a> {
 
 impl Opened<'_> {
     fn call(&mut self, method: Method) -> Result<MethodReply, Failure> {
+        let (trace, secrets) = (&self.cx.trace, &self.secrets);
+        let report = |said: ActivityProgress| {
+            let scrubbed = |text: &String| secrets.scrub(text).into_owned();
+            let [activity, status, operation] = [&said.activity, &said.status, &said.operation].map(scrubbed);
+            let said = ActivityProgress { activity, status, operation, ..said };
+            self.cx.progress.iter().for_each(|sink| sink(&said));
+        };
         let call = Call {
             kind: self.provider.resource.kind,
             module: Module { path: &self.provider.source.module, stamp: &self.stamp },
@@ -184,10 +191,10 @@ impl Opened<'_> {
             method,
             properties: &self.properties,
             records: records(self.cx.shown),
+            progress: self.cx.progress.is_some().then_some(&report),
             directory: &self.directory,
             root: &self.root,
         };
-        let (trace, secrets) = (&self.cx.trace, &self.secrets);
         let mut forward = |record: StreamRecord| trace(level(record.stream), &secrets.scrub(&record.message));
         self.lease.call(&call, &self.limits, &mut forward).map_err(|failed| failure(&failed, secrets))
     }

@@ -98,6 +98,7 @@ fn judge(case: &Case) -> Result<Computed, String> {
         method,
         properties: &lines,
         records: Records::Debug,
+        progress: None,
         directory: Path::new("/"),
         root: Path::new("/"),
     };

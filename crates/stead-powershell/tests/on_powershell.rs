@@ -121,6 +121,7 @@ impl Bench {
             method,
             properties: &properties,
             records,
+            progress: None,
             directory,
             root,
         };
@@ -359,6 +360,7 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
         method: Method::Set,
         properties: &properties,
         records: Records::None,
+        progress: None,
         directory: Path::new("/"),
         root: Path::new("/"),
     };

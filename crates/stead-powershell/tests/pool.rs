@@ -47,6 +47,7 @@ impl Waiting {
             method: Method::Get,
             properties: &properties,
             records: Records::None,
+            progress: None,
             directory: Path::new("/"),
             root: Path::new("/"),
         };

@@ -158,6 +158,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             method: Method::Get,
             properties: &properties,
             records: Records::None,
+            progress: None,
             directory: std::path::Path::new("/"),
             root: std::path::Path::new("/"),
         };

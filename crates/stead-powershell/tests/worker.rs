@@ -110,6 +110,7 @@ fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
         method: Method::Get,
         properties,
         records: Records::Debug,
+        progress: None,
         directory: Path::new("/"),
         root: Path::new("/"),
     }

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::{FailureKind, Raised};
+use stead_host::provider::ActivityProgress;
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::{ConversationError, Exit, Heard, ProcessError, ProgramSession};
@@ -56,6 +57,8 @@ pub struct Call<'a> {
     pub properties: &'a [(String, Wire)],
     /// How much of what the resource writes besides is wanted.
     pub records: Records,
+    /// Takes how far its activities are; `None` where nobody shows it.
+    pub progress: Option<&'a dyn Fn(ActivityProgress)>,
     /// Where it stands: what its relative paths start from. A module is loaded at the root, whoever wants it first.
     pub directory: &'a Path,
     /// The folder of the document as programs know it, `DSC_CONFIG_ROOT`.
@@ -267,7 +270,7 @@ impl Worker {
         let line = scripts + &request(call, &id, &path);
         // It comes back when the worker can go on; else it is ended at once.
         let mut session = self.session.take().ok_or(Failed::Protocol("it had ended"))?;
-        let mut collector = Collector::new(call.method, forward);
+        let mut collector = Collector::new(call, forward);
         let (mut printed, mut outcome) = (Printed::default(), None);
         let exchanged =
             session.exchange(line.as_bytes(), limits.deadline.left(), limits.cancel, &mut |heard| match heard {
@@ -314,7 +317,9 @@ fn request(call: &Call<'_>, id: &str, path: &str) -> String {
         // Maps with text keys and texts: nothing of it can fail.
         ("json", serde_json::to_string(&values).unwrap_or_default())
     };
-    let known = [kind(call), path, call.resource, call.method.name(), call.records.name(), &directory, &root, form];
+    let records =
+        if call.progress.is_some() { &format!("{},progress", call.records.name()) } else { call.records.name() };
+    let known = [kind(call), path, call.resource, call.method.name(), records, &directory, &root, form];
     let asked = fields(known.into_iter().chain(call.properties.iter().map(|(name, _)| name.as_str())));
     format!("{id}\t{asked}\t{values}\n")
 }

@@ -2,7 +2,9 @@
 //! passes over.
 
 use serde_json::value::RawValue;
+use stead_host::provider::ActivityProgress;
 
+use super::Call;
 use super::protocol::{Done, Message, Method, PowerShellError, Stream};
 
 /// A record of a stream, in the order in which they were written.
@@ -144,6 +146,7 @@ pub(super) struct Collector<'a> {
     method: Method,
     reply: MethodReply,
     forward: &'a mut dyn FnMut(StreamRecord),
+    progress: Option<&'a dyn Fn(ActivityProgress)>,
 }
 
 /// How far a call is.
@@ -155,8 +158,8 @@ pub(super) enum Progress {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(method: Method, forward: &'a mut dyn FnMut(StreamRecord)) -> Self {
-        Self { method, reply: MethodReply::default(), forward }
+    pub(super) fn new(call: &Call<'a>, forward: &'a mut dyn FnMut(StreamRecord)) -> Self {
+        Self { method: call.method, reply: MethodReply::default(), forward, progress: call.progress }
     }
 
     /// Something that was printed or written besides.
@@ -168,6 +171,11 @@ impl<'a> Collector<'a> {
         match message {
             Message::Hello(_) => {}
             Message::Record(stream, message) => self.forward(stream, message),
+            Message::Progress(progress) => {
+                if let Some(sink) = self.progress {
+                    sink(progress);
+                }
+            }
             Message::Output(ty, json) => self.reply.outputs.push(Output { ty, json }),
             Message::Done(done) => return Progress::Ended(self.end(done)),
             Message::Error(error) => return Progress::Ended(Err(WorkerError::PowerShell(Box::new(error)))),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use stead_host::provider::ActivityProgress;
 
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;
@@ -98,6 +99,7 @@ pub(super) struct Line {
     ty: Option<String>,
     output: Option<Box<RawValue>>,
     refused: Option<String>,
+    progress: Option<ActivityProgress>,
     done: Option<Done>,
     error: Option<PowerShellError>,
 }
@@ -106,6 +108,7 @@ pub(super) struct Line {
 pub(super) enum Message {
     Hello(Hello),
     Record(Stream, String),
+    Progress(ActivityProgress),
     /// An object: its type, and its JSON or why it has none.
     Output(String, Result<Box<RawValue>, String>),
     Done(Done),
@@ -117,6 +120,7 @@ impl Line {
         let output = self.output.or_else(|| RawValue::from_string("null".to_owned()).ok());
         let object = self.ty.zip(self.refused.map(Err).or(output.map(Ok)));
         let record = self.stream.zip(self.message).map(|(stream, message)| Message::Record(stream, message));
+        let record = record.or(self.progress.map(Message::Progress));
         let message = self.done.map(Message::Done).or(self.error.map(Message::Error)).or(record);
         message.or(object.map(|(ty, json)| Message::Output(ty, json))).or(self.hello.map(Message::Hello))
     }

@@ -24,6 +24,7 @@ fn answers(folder: &Path, module: &Path) -> Result<(), Failed> {
         method: Method::Get,
         properties: &[],
         records: Records::None,
+        progress: None,
         directory: Path::new("/"),
         root: Path::new("/"),
     };

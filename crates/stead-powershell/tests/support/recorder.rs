@@ -73,6 +73,7 @@ pub(crate) fn lines(case: &Case, method: Method) -> Result<Option<String>, Strin
         method,
         properties: &properties,
         records: Records::Debug,
+        progress: None,
         directory: Path::new("/"),
         root: Path::new("/"),
     };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
+use stead_host::provider::ActivityProgress;
 
 /// A request, or a notification where it has no id.
 #[derive(Deserialize)]
@@ -149,6 +150,17 @@ pub(crate) fn object<const N: usize>(members: [(&str, Json); N]) -> Json {
 pub(crate) fn log(id: &Json, level: &str, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "method": "$/log", "params": { "id": id, "level": level, "message": message } })
         .to_string()
+}
+
+/// The line that tells how far an activity of a resource is.
+pub(crate) fn progress(id: &Json, said: &ActivityProgress) -> String {
+    #[derive(Serialize)]
+    struct Params<'a> {
+        id: &'a Json,
+        #[serde(flatten)]
+        said: &'a ActivityProgress,
+    }
+    json!({ "jsonrpc": "2.0", "method": "$/progress", "params": Params { id, said } }).to_string()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use crate::input;
 use crate::interrupt;
 use crate::terminal::{abandon, print_now};
 use message::answer;
-pub(crate) use message::{Problem, Request, log, object};
+pub(crate) use message::{Problem, Request, log, object, progress};
 pub(crate) use schedule::About;
 use schedule::{Begun, Schedule, UnderWay};
 

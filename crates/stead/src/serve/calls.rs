@@ -14,7 +14,7 @@ use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
 use stead_engine::{CallRefusal, ResourceCall, RunOptions, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
-use stead_host::provider::{Trace, TraceLevel};
+use stead_host::provider::{ProgressSink, Trace, TraceLevel};
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
@@ -208,8 +208,11 @@ pub(super) fn prepared(base: &Session, manner: &Manner, work: &Work<Request>) ->
             say(rpc::log(&id, word(level), message));
         }
     });
+    let (id, say) = (work.id.clone(), Arc::clone(&work.say));
+    let progress: ProgressSink = Arc::new(move |said| say(rpc::progress(&id, said)));
     Ok(base.beside_unflushed(work.cancel.clone()).with(|options| {
         options.shown = shown;
+        options.progress = manner.progress.then_some(progress);
         (options.trace, options.deadline) = (trace, deadline.or(options.deadline));
     }))
 }

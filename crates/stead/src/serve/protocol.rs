@@ -47,6 +47,8 @@ pub(super) struct Manner {
     #[serde(flatten)]
     pub(super) caller: Caller,
     pub(super) log: Log,
+    /// True to be sent how far activities of the resource are.
+    pub(super) progress: bool,
     /// In seconds.
     pub(super) deadline: Option<f64>,
 }

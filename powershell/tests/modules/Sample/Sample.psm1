@@ -19,6 +19,7 @@ class Sample {
     [DscProperty()] [int[]] $Numbers
     [DscProperty()] [Kind] $Kind
     [DscProperty()] [Inner] $Inner
+    [DscProperty()] [hashtable] $Table
     [DscProperty()] [pscredential] $Login
     [DscProperty()] [string] $Path
     [DscProperty(NotConfigurable)] [string] $Seen
@@ -27,7 +28,13 @@ class Sample {
         $this.Note('Get')
         switch ($this.Name) {
             'slow' { [System.Threading.Thread]::Sleep(1000) }
+            'user' { $this.Seen = [Environment]::UserName }
+            'variable' { $this.Seen = "$env:SAMPLE_ASKED" }
             'location' { $this.Seen = "$(Get-Location)" }
+            'progress' {
+                Write-Progress -Activity 'Copying' -Status 'one of two' -PercentComplete 50 -Id 3 -CurrentOperation $this.Text -SecondsRemaining 7
+                Write-Progress -Activity 'Copying' -Id 3 -Completed
+            }
             'path' { $this.Seen = $env:PSModulePath }
             'missing' { throw [System.IO.FileNotFoundException]::new('it is not there', [InvalidOperationException]::new('the cause')) }
             'gone' { throw [System.IO.FileNotFoundException]::new('gone') }
@@ -65,6 +72,7 @@ class Sample {
                 $password = $this.Login.GetNetworkCredential().Password
                 if ($password -cne 'p"w$(1)') { throw 'another password' }
                 Write-Verbose "the password is $password"
+                Write-Progress -Activity "the password is $password" -Status "it is $password" -CurrentOperation $password -Id 4
                 Write-Warning "the password is $password"
                 throw "the password is $password"
             }

@@ -27,7 +27,7 @@ try {
         $global:DebugPreference = $call.Debug
         $global:InformationPreference = $call.Information
         $global:WarningPreference = "Continue"
-        $global:ProgressPreference = "SilentlyContinue"
+        $global:ProgressPreference = $call.Progress
         $global:ConfirmPreference = "None"
         $global:WhatIfPreference = $false
         $global:DSCMachineStatus = $null

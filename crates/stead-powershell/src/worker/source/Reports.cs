@@ -85,6 +85,7 @@ namespace SteadWorker
                 if (value is bool) writer.WriteLine("{\"id\":\"" + request.Id + "\",\"type\":\"System.Boolean\",\"output\":" + Flag((bool)value) + "}");
                 else if (!SendRecord(request, value)) SendOutput(request, item, value);
             }
+            if (runspace.Progress.Count > 0) SendProgress(request, runspace.Progress.ReadAll());
             if (runspace.Errors.Count == 0) return;
             // Errors that a command reported, and after which the resource went on.
             foreach (ErrorRecord record in runspace.Errors.ReadAll())
@@ -92,6 +93,26 @@ namespace SteadWorker
                 SendRecord(request, record);
                 if (IsNativeText(record)) continue;
                 if (reported.Count < MostReported) reported.Add(record); else more++;
+            }
+        }
+
+        // Of those that come together and are about one activity, the last one says where it is.
+        private void SendProgress(Request request, IList<ProgressRecord> records)
+        {
+            if (!request.Asked.IsProgressSent) return;
+            for (int index = 0; index < records.Count; index++)
+            {
+                ProgressRecord record = records[index];
+                ProgressRecord next = null;
+                for (int later = index + 1; next == null && later < records.Count; later++)
+                    if (records[later].ActivityId == record.ActivityId) next = records[later];
+                if (next != null && next.RecordType == record.RecordType) continue;
+                StringBuilder line = new StringBuilder("{\"id\":\"" + request.Id + "\",\"progress\":{\"activityId\":").Append(record.ActivityId);
+                line.Append(",\"parentId\":").Append(record.ParentActivityId).Append(",\"activity\":").Append(Json.Message(record.Activity));
+                line.Append(",\"status\":").Append(Json.Message(record.StatusDescription)).Append(",\"operation\":").Append(Json.Message(record.CurrentOperation ?? ""));
+                line.Append(",\"percent\":").Append(record.PercentComplete).Append(",\"secondsLeft\":").Append(record.SecondsRemaining);
+                line.Append(",\"isOver\":").Append(Flag(record.RecordType == ProgressRecordType.Completed)).Append("}}");
+                writer.WriteLine(line.ToString());
             }
         }
 

@@ -173,6 +173,7 @@ namespace SteadWorker
         internal AutoResetEvent Ended { get; private set; }
         internal PSDataCollection<PSObject> Output { get; private set; }
         internal PSDataCollection<ErrorRecord> Errors { get { return shell.Streams.Error; } }
+        internal PSDataCollection<ProgressRecord> Progress { get { return shell.Streams.Progress; } }
 
         internal ModuleRunspace(Runspace runspace, Scripts scripts, Variables environment)
         {

@@ -6,9 +6,10 @@
 // Request   7<tab>class|/x/Demo.psd1|Demo|Set|verbose|/home/you|/home/you|texts|Name<tab>n
 //                                   a random number, what is asked for, the values. U+0001 stands where a | is here, and what is below a
 //                                   space, and \, is written as a regular expression has it. What is asked for: the kind, the module, the
-//                                   resource, the method, what is sent of its records ("none": warnings and errors alone), where it
-//                                   stands, where the document is, the form of the values ("json" where any is not a text), the properties
+//                                   resource, the method, what is sent of its records ("none": warnings and errors alone, with ",progress"
+//                                   also how far it is), where it stands, where the document is, the form of the values ("json" where any is not a text), the properties
 // Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
+//           {"id":"7","progress":{"activity":"..","percent":50, ..}}            the last one of an activity, where many come at once
 //           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
 //           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
 //           {"id":"7","done":{"ended":true,"reboot":false}}                     "ended": the script came to its end
@@ -33,7 +34,7 @@ namespace SteadWorker
 
         internal readonly string Kind, Module, Resource, Method, Directory, Root, Key, Shape;
         internal readonly string[] Names;
-        internal readonly bool IsTexts;
+        internal readonly bool IsTexts, IsProgressSent;
         internal readonly int Level;
         /// <summary>The same for the script that carries it out.</summary>
         internal readonly System.Collections.Hashtable ForScript;
@@ -44,7 +45,9 @@ namespace SteadWorker
             Module = texts[1];
             Resource = texts[2];
             Method = texts[3];
-            Level = Array.IndexOf(Levels, texts[4]);
+            string[] records = texts[4].Split(',');
+            Level = Array.IndexOf(Levels, records[0]);
+            IsProgressSent = records.Length > 1;
             Directory = texts[5];
             Root = texts[6];
             IsTexts = texts[7] == "texts";
@@ -56,6 +59,7 @@ namespace SteadWorker
             {
                 { "Method", Method }, { "Names", Names }, { "Shape", Shape }, { "Directory", Directory },
                 { "Information", Preference(1) }, { "Verbose", Preference(2) }, { "Debug", Preference(3) },
+                { "Progress", IsProgressSent ? "Continue" : "SilentlyContinue" },
             };
         }
 

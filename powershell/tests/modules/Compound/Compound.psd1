@@ -1,0 +1,1 @@
+@{ ModuleVersion = '1.0' }

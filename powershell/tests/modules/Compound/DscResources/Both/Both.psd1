@@ -1,0 +1,1 @@
+@{ RootModule = 'Both.schema.psm1'; ModuleVersion = '1.0' }

@@ -1,0 +1,1 @@
+@{ ModuleVersion = '2.12.0.0'; DscResourcesToExport = 'Script' }
