@@ -17,10 +17,10 @@ const RECORDING: &str = "Recording";
 #[derive(Debug, Args)]
 #[command(next_help_heading = RECORDING)]
 pub(super) struct Recording {
-    /// Record the run also where it changes nothing, and do nothing where it cannot be recorded
+    /// Record the run even if it changes nothing, and refuse to start if it cannot be recorded
     #[arg(long, env = "STEAD_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new())]
     record: bool,
-    /// Do not record what the run does, which 'stead undo' cannot take back then
+    /// Do not record the run: 'stead undo' cannot take it back
     #[arg(long)]
     no_record: bool,
     /// How many recorded runs are kept; the oldest are removed
@@ -32,8 +32,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Where a run is recorded, if it is: one that goes on without whoever asked for it always, and whatever the environment says not
-    /// where the command line says so.
+    /// How the run is recorded; `None` if it is not. The command line wins over the environment, and a detached run is always recorded.
     pub(super) fn request(self, detaches: bool) -> Option<RecordingRequest> {
         let stated = self.record && !self.no_record || detaches;
         let is_recorded = stated || !self.no_record;

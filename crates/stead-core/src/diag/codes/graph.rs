@@ -82,10 +82,10 @@ crate::codes! {
          needs, such as `recurse`. An instance whose `condition` is false is still in the document.\n\n\
          Documents of one name are one document, wherever their files lie: give each its own name, or none.";
     CONTRADICTED = "W0534", "the order that is stated contradicts what an instance needs",
-        "What lies in a directory, belongs to a user or uses a package of the same document comes after it by itself. Here\n\
-         `dependsOn` says the opposite: the directory, the user or the package is made only when that instance was set. What\n\
-         is stated holds, so on a machine that does not have it yet, that instance fails. Remove the dependency;\n\
-         `stead graph FILE --why NAME` shows the order that is implied.";
+        "An instance comes after the directory that contains its path, the user that owns it and the package that it uses, if the\n\
+         same document has them. Here `dependsOn` states the opposite order, and a stated order holds: on a machine that lacks the\n\
+         directory, the user or the package, the instance fails. Remove the dependency; `stead graph FILE --why NAME` shows the\n\
+         implied order.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
          say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\

@@ -84,12 +84,12 @@ The manifest of an adapted resource says what its adapter works with: `path`, a 
 
     /// E0613
     ADAPTER = "E0613", "the kind does not fit the operations", "\
-A manifest with `adapter` is of kind `adapter`, and one of kind `adapter` must have `adapter`, which says how it is
-given the resources that it carries out. One of kind `importer` must have `resolve`, the program that says which document
-its properties stand for: without it nothing would be done for an instance.
+A manifest of kind `adapter` needs `adapter`, which says how the program receives the resources that it runs; no other
+kind may have it. One of kind `importer` needs `resolve`, the program that turns the properties of an instance into a document:
+without it nothing would be done for that instance.
 
-`\"metadata\": {\"stead\": {\"batch\": true}}` says that an adapter takes several instances in one call. It then has the `inputKind`
-`full`, all its operations take standard input and no arguments about one instance, and it does not stay.";
+`\"metadata\": {\"stead\": {\"batch\": true}}` lets an adapter take several instances in one call. Its `inputKind` must be `full`,
+its operations read standard input and take no arguments about one instance, and it cannot be resident.";
 
     /// E0614
     EXPORT = "E0614", "an export both filters and does not", "\
