@@ -19,7 +19,6 @@ mod job;
 mod keys;
 mod log;
 mod mode;
-mod programs;
 mod rate_limit;
 mod reports;
 mod service;

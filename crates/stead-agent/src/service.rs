@@ -237,9 +237,9 @@ pub fn run(options: Options) -> Result<(), AgentError> {
             catch_unwind(AssertUnwindSafe(|| work(&agent))).unwrap_or_else(|_| std::process::abort());
         });
     }
-    notify_systemd("READY=1");
+    Messages::notify_service_manager("READY=1");
     let worked = agent.work();
-    notify_systemd("STOPPING=1");
+    Messages::notify_service_manager("STOPPING=1");
     agent.await_inspections();
     // The threads that answer end with the process.
     if let Some(listener) = agent.lock_listener().take() {
@@ -446,7 +446,7 @@ impl Agent {
 
     fn restart(&self, command: &[String]) {
         self.log.write("restarting", json!({ "command": command.join(" ") }));
-        if let Err(failure) = crate::programs::run_command(command) {
+        if let Err(failure) = stead_system::process::run_command(command) {
             self.log.write("restartFailed", json!({ "failure": failure }));
             self.save_or_retry(&mut self.lock(), |state| state.restart_failed(failure.clone()));
         }
@@ -499,13 +499,5 @@ impl Inner {
             self.flapping.ends(instance, now).into_iter().chain(self.wakeups.ends(instance, now)).max()
         });
         ends.min().map(|end| end.saturating_duration_since(now))
-    }
-}
-
-/// Reports a change of the service to systemd, if that started it and asks for it.
-fn notify_systemd(text: &str) {
-    let Some(manager) = Messages::to_service_manager() else { return };
-    if let Err(error) = manager.and_then(|manager| manager.send(text.as_bytes())) {
-        tracing::debug!("cannot notify systemd: {error}");
     }
 }

@@ -6,6 +6,7 @@ use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
 use stead_host::catalog::CatalogProblem;
+pub use stead_system::error_chain;
 
 /// Returns the failures of a run, one line each, outputs included.
 pub fn failure_lines(run: &Run) -> Vec<String> {
@@ -28,16 +29,6 @@ pub fn finding_line(finding: &Diagnostic, sources: &Sources) -> String {
     let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
     let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
     format!("{place}{}{help} [{}]", finding.message, finding.code)
-}
-
-/// An error and what caused it, in one line.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
-        Some(refused) => stead_system::fs::reason(refused),
-        None => cause.to_string(),
-    };
-    std::iter::once(error.to_string()).chain(causes.map(said)).collect::<Vec<_>>().join(": ")
 }
 
 /// A problem in one line.

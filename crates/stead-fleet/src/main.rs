@@ -4,6 +4,7 @@
 
 mod commands;
 mod demo;
+mod install;
 
 use std::error::Error;
 use std::io::Write as _;
@@ -18,8 +19,9 @@ use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::{new_token, tls};
 use stead_hosts::MachineName;
 use stead_release::Digest;
-use stead_system::Cancel;
 use stead_system::folder::Folder;
+use stead_system::socket::Messages;
+use stead_system::{Cancel, error_chain};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Ten thousand connections are many small values.
@@ -50,6 +52,14 @@ struct Arguments {
 enum Command {
     /// Run the controller in the foreground
     Run(Run),
+    /// Install the controller as a service of systemd with an account of its own, and start it
+    Install {
+        /// Print the unit, and change nothing
+        #[arg(long)]
+        print: bool,
+        #[command(flatten)]
+        serving: Serving,
+    },
     /// Back up a controller to a folder, also while it runs
     Backup {
         /// The folder, which has no store
@@ -97,6 +107,13 @@ struct Kept {
 struct Run {
     #[command(flatten)]
     kept: Kept,
+    #[command(flatten)]
+    serving: Serving,
+}
+
+/// How a controller serves.
+#[derive(Args)]
+struct Serving {
     /// The address and the port
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:7443")]
     listen: SocketAddr,
@@ -161,6 +178,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::Run(run) => serve(run),
+        Command::Install { print, serving } => install::install(&serving, print, &mut std::io::stdout()),
         Command::Backup { to, kept } => back_up(&to, &kept),
         Command::Rotate { kept } => rotate(&kept),
         Command::Operator(operator) => make(&operator),
@@ -173,14 +191,8 @@ fn main() -> ExitCode {
         Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),
     };
     let Err(error) = outcome else { return ExitCode::SUCCESS };
-    let mut causes = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        causes.push(next.to_string());
-        cause = next.source();
-    }
     // Nobody reads where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "error: {}", causes.join(": "));
+    let _ = writeln!(std::io::stderr(), "error: {}", error_chain(&*error));
     ExitCode::FAILURE
 }
 
@@ -204,8 +216,8 @@ impl Kept {
     }
 }
 
-fn serve(run: Run) -> Result<(), Box<dyn Error>> {
-    let (folder, place) = run.kept.open()?;
+fn serve(Run { kept, serving }: Run) -> Result<(), Box<dyn Error>> {
+    let (folder, place) = kept.open()?;
     let is_alone = matches!(place, StorePlace::File(_));
     let lock = if is_alone { folder.lock(LOCK, ENDING)? } else { None };
     if is_alone && lock.is_none() {
@@ -215,13 +227,14 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
         count(&folder, &place)?;
     }
     stead_system::process::allow_most_descriptors()?;
-    let files = match (run.certificate, run.key) {
+    let files = match (serving.certificate, serving.key) {
         (Some(certificate), Some(key)) => TlsFiles { certificate, key },
-        _ => tls::own(&folder, &run.names)?,
+        _ => tls::own(&folder, &serving.names)?,
     };
-    log(run.log_format);
-    let reports = Duration::from_hours(24 * u64::from(run.keep_reports));
-    let (controller, stop) = Controller::start(&place, ControllerLimits { most_waiting: run.most_waiting, reports })?;
+    log(serving.log_format);
+    let reports = Duration::from_hours(24 * u64::from(serving.keep_reports));
+    let (controller, stop) =
+        Controller::start(&place, ControllerLimits { most_waiting: serving.most_waiting, reports })?;
     let said = |text: String| writeln!(std::io::stderr(), "{text}");
     if !controller.hears_others() {
         said(
@@ -231,13 +244,14 @@ fn serve(run: Run) -> Result<(), Box<dyn Error>> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     runtime.block_on(async {
-        let bound = Bound::new(run.listen, &files).await?;
+        let bound = Bound::new(serving.listen, &files).await?;
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         said(format!(
             "listening on {}, with the store {place} and the certificate {}",
             bound.address()?,
             files.certificate.display()
         ))?;
+        Messages::notify_service_manager("READY=1");
         let end = async move {
             tokio::select! {
                 _ = terminate.recv() => {}

@@ -148,3 +148,13 @@ pub fn reason(error: &io::Error) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
+
+/// An error and what caused it, in one line.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(refused) => reason(refused),
+        None => cause.to_string(),
+    };
+    std::iter::once(error.to_string()).chain(causes.map(said)).collect::<Vec<_>>().join(": ")
+}

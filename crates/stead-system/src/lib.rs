@@ -20,7 +20,7 @@
 //! | [`terminal`] | Its width, whether an input can be read, and typing that is not shown – `ioctl`, `poll`, `termios` |
 //! | [`socket`] | Connections of which the user at the other end is known, under a name that only this user can use; messages to the journal and the service manager – Unix sockets |
 //! | [`memory_file`] | A file that no directory has and programs can read – `memfd` |
-//! | [`services`] | The services of the running system – systemd over D-Bus |
+//! | [`services`], [`unit`] | The services of the running system – systemd over D-Bus; programs of stead as services – units, `systemctl` |
 //! | [`mount`] | Mounting on the running system; the one module that another system need not have – `mount(2)` |
 //! | [`kernel`], [`machine`], [`network`] | What the running system says of itself – `uname`, `/proc`, `/sys`, `getifaddrs` |
 //! | [`clock`], [`zone`] | The clock that files are stamped by; the time zone as it is now – `CLOCK_REALTIME`, `/etc/localtime` |
@@ -52,7 +52,8 @@ mod linux;
 mod waiting;
 
 pub use cancel::Cancel;
+pub use error::error_chain;
 pub use linux::{
     clock, folder, fs, interrupt, kernel, lock, machine, memory_file, mount, network, places, process, scratch,
-    services, socket, terminal, user, watch, zone,
+    services, socket, terminal, unit, user, watch, zone,
 };

@@ -9,6 +9,8 @@
 mod beside;
 #[path = "boots/broken.rs"]
 mod broken;
+#[path = "boots/controller.rs"]
+mod controller;
 #[path = "boots/debian.rs"]
 mod debian;
 #[path = "support/forms.rs"]

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use stead_system::socket::Messages;
 
-use super::{Agent, Inner, notify_systemd};
+use super::{Agent, Inner};
 use crate::control::{Listener, serve};
 use crate::job::SuspendReason;
 
@@ -50,7 +51,7 @@ impl Upkeep {
 impl Agent {
     /// Notifies the watchdog of systemd, and checks from time to time that everything is in place.
     pub(super) fn look_after_itself(self: &Arc<Self>, inner: &mut Inner) {
-        notify_systemd("WATCHDOG=1");
+        Messages::notify_service_manager("WATCHDOG=1");
         let is_idle = inner.running.is_none() && inner.ended.is_none() && inner.state.job.is_none();
         let is_over = inner.upkeep.ends.is_some();
         // systemd starts the agent again, by then perhaps the program that replaced this one.

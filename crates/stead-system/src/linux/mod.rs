@@ -16,6 +16,7 @@ pub mod scratch;
 pub mod services;
 pub mod socket;
 pub mod terminal;
+pub mod unit;
 pub mod user;
 pub mod watch;
 pub mod zone;

@@ -183,9 +183,12 @@ impl Messages {
         Self::to(Path::new("/run/systemd/journal/socket"))
     }
 
-    /// The service manager, if it started this process and waits for messages of it.
-    pub fn to_service_manager() -> Option<io::Result<Self>> {
-        std::env::var_os("NOTIFY_SOCKET").map(|path| Self::to(Path::new(&path)))
+    /// Reports a change of this service to the service manager, if that started it and waits for messages of it.
+    pub fn notify_service_manager(text: &str) {
+        let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+        if let Err(error) = Self::to(Path::new(&path)).and_then(|manager| manager.send(text.as_bytes())) {
+            tracing::debug!("cannot notify systemd: {error}");
+        }
     }
 
     fn to(path: &Path) -> io::Result<Self> {

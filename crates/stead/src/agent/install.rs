@@ -10,7 +10,7 @@ pub(super) fn install(directory: &Path) -> Exit {
     let (program, directory) = installed(directory);
     match stead_agent::install(&program, &directory) {
         Ok(unit) => {
-            print(&format!("{unit} is installed; the agent is running\n"));
+            print(&format!("{} is installed; the agent is running\n", unit.display()));
             Exit::Success
         }
         Err(message) => {

@@ -15,6 +15,7 @@ use stead_core::call::FailureKind;
 
 use crate::cancel::Cancel;
 
+mod command;
 mod conversation;
 pub mod dialogue;
 mod environment;
@@ -28,6 +29,7 @@ mod supervisor;
 mod talk;
 mod tree;
 
+pub use command::run_command;
 pub use conversation::{Conversation, ConversationError};
 pub use environment::{Environment, INHERITED, InheritedVariable, is_program};
 pub use executable::{Executable, RefusedProgram};

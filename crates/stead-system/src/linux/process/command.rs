@@ -1,14 +1,14 @@
-//! Programs of the system that the agent calls: to restart the machine, and to install itself.
+//! A program of the system that is called by its name.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use stead_system::Cancel;
-use stead_system::process::{Environment, Executable, Exit, Limits, Program, run};
+use super::{Environment, Executable, Exit, Limits, Program, run};
+use crate::cancel::Cancel;
 
 /// Runs a program with arguments, found in the PATH of this process. An error is a sentence.
-pub(crate) fn run_command(command: &[String]) -> Result<(), String> {
+pub fn run_command(command: &[String]) -> Result<(), String> {
     let (program, arguments) = command.split_first().ok_or("the command is empty")?;
     let environment = Environment::of_this_process(&[]);
     let found = Executable::find(program, Path::new("/"), &environment);

@@ -1,0 +1,95 @@
+//! The controller as a service of a whole machine.
+
+use std::path::Path;
+
+use stead_testkit::until;
+
+use crate::debian::Debian;
+
+const TEST: &str = "an_installed_controller_has_an_account_that_can_do_nothing_else";
+const UNIT: &str = "stead-fleet.service";
+/// The most that systemd may count against the unit, of 10.
+const EXPOSURE: f64 = 1.5;
+
+#[test]
+fn an_installed_controller_has_an_account_that_can_do_nothing_else() {
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_stead")).with_file_name("stead-fleet");
+    if !program.exists() {
+        return stead_testkit::skip(TEST, "'stead-fleet' was not built beside 'stead'");
+    }
+    let asked = stead_testkit::asked("STEAD_BOOTS");
+    let mut machine = match Debian::of(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("controller"), asked.is_some()) {
+        Ok(machine) => machine,
+        Err(reason) => return stead_testkit::skip(TEST, &reason),
+    };
+    let wants = "/etc/systemd/system/multi-user.target.wants/stead-fleet.service";
+    for path in ["/var/lib/stead-fleet", "/etc/systemd/system/stead-fleet.service", wants, "/etc/stead"] {
+        machine.remove(path);
+    }
+    machine.install(&program, "/usr/local/bin/stead-fleet");
+    machine.boot();
+    machine.wait_until_started();
+    what_others_can_change_is_refused(&machine);
+    // What the file states is what it runs with: a server that is not there.
+    assert!(!machine.run(&["stead-fleet", "install"]).status.success());
+    let log = machine.ok(&["journalctl", "-u", UNIT, "--no-pager"]);
+    assert!(log.contains("cannot use the store") || log.contains("the database"), "{log}");
+    machine.remove("/etc/stead/fleet.env");
+    // Root had one before: what that left is the account's.
+    machine.ok(&["stead-fleet", "operator", "ann", "--role", "viewer"]);
+    let printed = machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1", "--listen", "[::]:443"]);
+    assert!(printed.starts_with("/etc/systemd/system/stead-fleet.service is installed; "), "{printed}");
+    answers(&machine, "https://127.0.0.1:443");
+    machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1"]);
+    answers(&machine, "https://127.0.0.1:7443");
+    is_contained(&machine);
+    machine.ok(&["systemctl", "kill", "--signal", "KILL", UNIT]);
+    until(|| machine.run(&["systemctl", "is-active", UNIT]).status.success().then_some(()));
+    machine.cut_power();
+    machine.boot();
+    machine.wait_until_started();
+    answers(&machine, "https://127.0.0.1:7443");
+    machine.shut_down();
+}
+
+fn what_others_can_change_is_refused(machine: &Debian) {
+    machine.write("/etc/stead/fleet.env", "STEAD_FLEET_STORE=host=db\n");
+    for (path, why) in [("/etc/stead/fleet.env", "is not trusted"), ("/usr/local/bin/stead-fleet", "others can change")]
+    {
+        machine.ok(&["chmod", "o+w", path]);
+        let refused = machine.run_text(&["stead-fleet", "install"]);
+        assert!(refused.starts_with("error: ") && refused.contains(path) && refused.contains(why), "{refused}");
+        machine.ok(&["chmod", "o-w", path]);
+    }
+    machine.ok(&["chmod", "600", "/etc/stead/fleet.env"]);
+    assert!(!machine.run(&["getent", "passwd", "stead-fleet"]).status.success(), "nothing was done");
+}
+
+/// It runs as its account, and an operator whom that account makes is answered.
+fn answers(machine: &Debian, url: &str) {
+    let state = machine.ok(&["systemctl", "show", UNIT, "-p", "ActiveState,UnitFileState,User"]);
+    assert_eq!(state, "User=stead-fleet\nActiveState=active\nUnitFileState=enabled\n");
+    let script = format!(
+        "cd /var/lib/stead-fleet && stead-fleet operator ben --role approver > ben.token \
+         && stead-fleet status --url {url} --certificate tls.pem --token-file ben.token"
+    );
+    machine.ok(&["runuser", "-u", "stead-fleet", "--", "sh", "-c", &script]);
+    let others =
+        machine.ok(&["find", "/var/lib/stead-fleet", "(", "!", "-user", "stead-fleet", "-o", "-perm", "/077", ")"]);
+    assert_eq!(others, "", "everything in the folder is the account's alone");
+}
+
+fn is_contained(machine: &Debian) {
+    let security = machine.ok(&["systemd-analyze", "security", "--no-pager", UNIT]);
+    let line = security.lines().find(|line| line.contains("Overall exposure level")).unwrap_or_default();
+    let level: f64 = line.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(10.0);
+    println!("systemd-analyze security: {level}");
+    assert!(level <= EXPOSURE, "{security}");
+    let status = machine.ok(&["sh", "-c", &format!("cat /proc/$(systemctl show {UNIT} -p MainPID --value)/status")]);
+    for line in ["CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        assert!(status.lines().any(|each| each == line), "{line}: {status}");
+    }
+}
