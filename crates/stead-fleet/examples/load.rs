@@ -79,7 +79,7 @@ fn enrolled(place: &StorePlace, machines: usize) -> Machines {
         let (name, key) = (name(number), keys(number).key().clone());
         let role = if number == 0 { "one" } else { "many" };
         let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
-        roster.insert(name.clone(), RosterMachine { key: key.clone(), sealing: None, labels });
+        roster.insert(name.clone(), RosterMachine { key: key.clone(), sealing: None, labels, hold: None });
         let (token, labels) = (Some(digest.clone()), "{}".to_owned());
         units.push(vec![StoreWrite::Enrol(Enrolment { name, key, token, labels, most_waiting: 0 })]);
     }
@@ -313,7 +313,8 @@ impl Operators {
         let mut this = Self { connection, signer, root: root.digest(), bundle: digest, last };
         this.ask("PUT", &format!("/v1/blobs/{}", this.bundle), &bundle.encode()).await;
         this.ask("POST", "/v1/statements/root", root.to_text().as_bytes()).await;
-        let roster = this.signer.sign(Roster { link: this.link("roster"), machines, floors: BTreeMap::new() });
+        let roster =
+            this.signer.sign(Roster { link: this.link("roster"), acts: None, machines, floors: BTreeMap::new() });
         // A roster of ten thousand machines is larger than what machines may send.
         this.ask("POST", "/v1/statements/roster", roster.to_text().as_bytes()).await;
         this

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use stead_protocol::{
     AcceptAnswer, AcceptRequest, ActShown, Action, Asker, CauseShown, CheckAnswer, CheckShown, DesiredAnswer,
     DriftShown, EnrolAnswer, EnrolRequest, EventShown, FleetStatus, Heartbeat, HoldRequest, InviteAnswer,
-    InviteRequest, ListPage, MachineShown, PublishAnswer, ROUTES, ReportShown, ReportsAnswer, Route, SentReport,
-    StandingRequest, TokenAnswer, TokenRequest,
+    InviteRequest, ListPage, MachineShown, PlanAnswer, PublishAnswer, ROUTES, ReportShown, ReportsAnswer, Route,
+    SentReport, StandingRequest, TokenAnswer, TokenRequest,
 };
 
 /// The description of a route.
 struct Row {
-    /// What is done, in a sentence.
+    /// The summary, as a command.
     does: &'static str,
     /// The names of the parts of the path that stand for `*`.
     parts: &'static [&'static str],
@@ -50,38 +50,49 @@ fn posts(does: &'static str, parts: &'static [&'static str], asks: Content, answ
 fn row(action: Action) -> Row {
     use Content::{Bytes, Text};
     match action {
-        Action::Enrol => posts("A machine joins.", &[], of::<EnrolRequest>(), of::<EnrolAnswer>()),
-        Action::Accept => posts("Takes an account by a link.", &[], of::<AcceptRequest>(), of::<AcceptAnswer>()),
-        Action::Desired => gets("Waits for a newer release.", &[], &["after"], of::<DesiredAnswer>()),
-        Action::Reports => posts("Keeps reports.", &[], of::<Vec<SentReport>>(), of::<ReportsAnswer>()),
-        Action::Root => gets("The root statement.", &[], &[], Text),
-        Action::Roster => gets("The roster.", &[], &[], Text),
-        Action::Signers => gets("A list of signers.", &["number"], &[], Text),
-        Action::Release => gets("A release.", &["channel", "number"], &[], Text),
-        Action::Envelope => gets("The secrets of a release for the machine.", &["channel", "number"], &[], Text),
-        Action::Blob => gets("A content, or a part of it by Range.", &["digest"], &[], Bytes),
-        Action::Machines => gets("Machines.", &[], LIST, of::<ListPage<MachineShown>>()),
-        Action::Machine => gets("A machine.", &["name"], &[], of::<MachineShown>()),
+        Action::Enrol => posts("Join the fleet as a machine.", &[], of::<EnrolRequest>(), of::<EnrolAnswer>()),
+        Action::Accept => posts("Take an account by a link.", &[], of::<AcceptRequest>(), of::<AcceptAnswer>()),
+        Action::Desired => gets("Wait for a newer release.", &[], &["after"], of::<DesiredAnswer>()),
+        Action::Reports => posts(
+            "Send reports, which are acknowledged when they are on the disk.",
+            &[],
+            of::<Vec<SentReport>>(),
+            of::<ReportsAnswer>(),
+        ),
+        Action::Root => gets("Get the root statement.", &[], &[], Text),
+        Action::Roster => gets("Get the roster.", &[], &[], Text),
+        Action::Signers => gets("Get a list of signers.", &["number"], &[], Text),
+        Action::Release => gets("Get a release.", &["channel", "number"], &[], Text),
+        Action::Envelope => gets("Get the secrets of a release for the machine.", &["channel", "number"], &[], Text),
+        Action::Blob => gets("Get a bundle, or a part of it by Range.", &["digest"], &[], Bytes),
+        Action::Machines => gets("List machines.", &[], LIST, of::<ListPage<MachineShown>>()),
+        Action::Machine => gets("Show a machine.", &["name"], &[], of::<MachineShown>()),
         Action::ReportsOf => {
-            gets("Reports of a machine.", &["name"], &["after", "most"], of::<ListPage<ReportShown>>())
+            gets("List reports of a machine.", &["name"], &["after", "most"], of::<ListPage<ReportShown>>())
         }
-        Action::Status => gets("The fleet in numbers.", &[], &["where"], of::<FleetStatus>()),
-        Action::Drift => gets("Instances that drifted.", &[], LIST, of::<ListPage<DriftShown>>()),
-        Action::Failures => gets("Failures by their causes.", &[], LIST, of::<ListPage<CauseShown>>()),
-        Action::Events => gets("Waits for events.", &[], &["after"], of::<ListPage<EventShown>>()),
-        Action::Metrics => gets("Figures for Prometheus.", &[], &["where"], Text),
-        Action::Checks => gets("Machines that were asked to check.", &["number"], LIST, of::<ListPage<CheckShown>>()),
-        Action::Acts => gets("Acts of operators.", &[], &["after"], of::<Vec<ActShown>>()),
-        Action::Standing => posts("Admits or retires a machine.", &["name"], of::<StandingRequest>(), Text),
-        Action::Hold => posts("Holds a machine, or lets it go.", &["name"], of::<HoldRequest>(), Text),
-        Action::Check => gets("Asks machines to check at once.", &[], &["where"], of::<CheckAnswer>()),
-        Action::Token => posts("Makes a token to join with.", &[], of::<TokenRequest>(), of::<TokenAnswer>()),
-        Action::Invite => posts("Offers an account by a link.", &[], of::<InviteRequest>(), of::<InviteAnswer>()),
+        Action::Status => gets("Count machines by state and channel.", &[], &["where"], of::<FleetStatus>()),
+        Action::Drift => gets("List instances that drifted.", &[], LIST, of::<ListPage<DriftShown>>()),
+        Action::Failures => gets("List failures, grouped by cause.", &[], LIST, of::<ListPage<CauseShown>>()),
+        Action::Events => gets("Wait for events.", &[], &["after"], of::<ListPage<EventShown>>()),
+        Action::Metrics => gets("Get metrics for Prometheus.", &[], &["where"], Text),
+        Action::Checks => {
+            gets("List machines that were asked to check.", &["number"], LIST, of::<ListPage<CheckShown>>())
+        }
+        Action::Acts => gets("List acts of operators.", &[], &["after"], of::<Vec<ActShown>>()),
+        Action::Standing => posts("Admit or retire a machine.", &["name"], of::<StandingRequest>(), Text),
+        Action::Hold => posts("Hold a machine, or let it go on.", &["name"], of::<HoldRequest>(), Text),
+        Action::Check => Row {
+            queries: &["where"],
+            ..posts("Make machines check their documents now.", &[], Content::Nothing, of::<CheckAnswer>())
+        },
+        Action::Token => posts("Create a token to join with.", &[], of::<TokenRequest>(), of::<TokenAnswer>()),
+        Action::Invite => posts("Create a link to take an account.", &[], of::<InviteRequest>(), of::<InviteAnswer>()),
         Action::StoreEnvelope => {
-            posts("Keeps sealed secrets.", &["channel", "number", "machine"], Text, of::<PublishAnswer>())
+            posts("Store sealed secrets of a release.", &["channel", "number", "machine"], Text, of::<PublishAnswer>())
         }
-        Action::StoreBlob => posts("Keeps a bundle.", &["digest"], Bytes, of::<PublishAnswer>()),
-        Action::Publish => posts("Publishes a signed statement.", &["kind"], Text, of::<PublishAnswer>()),
+        Action::StoreBlob => posts("Store a bundle.", &["digest"], Bytes, of::<PublishAnswer>()),
+        Action::Plan => posts("Show what a signed roster would change.", &[], Text, of::<PlanAnswer>()),
+        Action::Publish => posts("Publish a signed statement.", &["kind"], Text, of::<PublishAnswer>()),
     }
 }
 
@@ -155,14 +166,14 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         parameter["description"] = query(name).into();
         parameters.push(parameter);
     }
-    let mut answer = json!({ "description": "It is so." });
+    let mut answer = json!({ "description": "Done." });
     if let Some(media) = answers.media(generator) {
         answer["content"] = media;
     }
-    let refusal = json!({ "description": "Why not, in words.", "content": Content::Text.media(generator) });
+    let refusal = json!({ "description": "The reason of the refusal.", "content": Content::Text.media(generator) });
     let mut responses = json!({ "200": answer, "default": refusal });
     if route.action == Action::Desired {
-        responses["304"] = json!({ "description": "There is nothing newer." });
+        responses["304"] = json!({ "description": "Nothing newer." });
     }
     let mut operation =
         json!({ "operationId": format!("{:?}", route.action), "summary": does, "responses": responses });

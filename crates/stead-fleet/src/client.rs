@@ -18,7 +18,7 @@ use crate::store::OperatorAct;
 use stead_hosts::Filter;
 use stead_protocol::{
     AcceptAnswer, AcceptRequest, ActShown, CheckAnswer, InviteAnswer, InviteRequest, LONGEST_BLOB, ListPage,
-    MOST_LINES, PublishAnswer,
+    MOST_LINES, PlanAnswer, PublishAnswer,
 };
 
 /// How long an answer may take.
@@ -81,7 +81,8 @@ pub struct Client {
     token: Option<Sensitive<String>>,
 }
 
-fn read(path: &Path) -> Answered<Vec<u8>> {
+/// The content of a file.
+pub fn read(path: &Path) -> Answered<Vec<u8>> {
     fs::read(path).map_err(|source| ClientError::Read { path: path.to_owned(), source })
 }
 
@@ -285,6 +286,16 @@ impl Client {
             answer => answer.map_err(of_file)?,
         };
         parsed::<PublishAnswer>(&answer).map(|answer| answer.is_new)
+    }
+
+    /// What a signed roster would change.
+    pub fn plan(&self, roster: &[u8]) -> Answered<PlanAnswer> {
+        parsed(&self.ask("POST", "/v1/plans/roster", Some(roster))?)
+    }
+
+    /// Has a signed roster count from now on.
+    pub fn apply(&self, roster: &[u8]) -> Answered<PublishAnswer> {
+        parsed(&self.ask("POST", "/v1/statements/roster", Some(roster))?)
     }
 
     /// Follows the chain of acts from its beginning, and returns how many there are and the digest of the last. A digest that was the

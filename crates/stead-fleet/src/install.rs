@@ -97,7 +97,9 @@ fn words(serving: &Serving) -> Vec<String> {
             put(name, std::path::absolute(file).unwrap_or_else(|_| file.clone()).display().to_string());
         }
     }
-    names.iter().for_each(|name| put("--name", name.clone()));
+    for name in names {
+        put("--name", name.clone());
+    }
     put("--most-waiting", most_waiting.to_string());
     put("--keep-reports", keep_reports.to_string());
     put("--log-format", format);

@@ -190,7 +190,11 @@ fn calls(world: &World) -> Vec<(String, usize)> {
     assert_eq!((done.reports, done.statements.len()), (3, 2), "{done:?}");
     drop(program);
     let is_whole = |text: &String| text.contains("+++ killed by SIGKILL +++");
-    let text = until(|| std::fs::read_to_string(&log).ok().filter(is_whole));
+    counted(&until(|| std::fs::read_to_string(&log).ok().filter(is_whole)))
+}
+
+/// The calls of a log of strace, by their names and which of them each is.
+fn counted(text: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let names =
         text.lines().filter_map(|line| line.split_once(' ')?.1.trim_start().split_once('(').map(|(name, _)| name));
@@ -247,6 +251,102 @@ fn a_kill_before_any_system_call_loses_and_doubles_nothing_that_was_acknowledged
     } else {
         skip(test, "strace cannot trace here");
     }
+}
+
+/// The secret of sessions is replaced or is not, whenever that is killed, and the controller beside it refuses nobody.
+#[test]
+fn a_kill_before_any_system_call_of_rotate_leaves_sessions_whole() {
+    let test = "a_kill_before_any_system_call_of_rotate_leaves_sessions_whole";
+    if !Command::new("strace").args(["-qq", "true"]).output().is_ok_and(|output| output.status.success()) {
+        return skip(test, "strace cannot trace here");
+    }
+    let world = World::new();
+    let program = Program::start(&world.state, &["env".to_owned()]).unwrap();
+    assert_eq!(world.live(&program, 1).reports, 3);
+    let mut machine = Simulated::new("m1", 1);
+    machine.number.store(1000, std::sync::atomic::Ordering::SeqCst);
+    let asks = |machine: &Simulated| {
+        let headers = machine.headers("GET", "/v1/desired", "", b"");
+        program.ask("GET", "/v1/desired", &headers, b"").unwrap()
+    };
+    let log = world.state.with_file_name("rotate");
+    let rotate = |options: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o"]).arg(&log).args(options).arg(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.args(["rotate", "--folder"]).arg(&world.state).output().unwrap().status.success()
+    };
+    let secrets = || {
+        let epochs = StorePlace::File(world.state.join("fleet.db")).open().unwrap().sessions(String::new).unwrap();
+        epochs.into_iter().map(|epoch| epoch.secret.expose().clone()).collect::<Vec<_>>()
+    };
+    assert!(rotate(&["-e", &format!("trace={CALLS}")]));
+    let calls = counted(&std::fs::read_to_string(&log).unwrap());
+    let stride = (calls.len() / times("STEAD_FLEET_ROTATE_KILLS", 20)).max(1);
+    let (mut tried, mut done) = (0, 0);
+    for (name, count) in calls.iter().step_by(stride) {
+        // By its key it is given the session that is used now.
+        machine.session = None;
+        let answer = asks(&machine);
+        machine.session = stead_protocol::SessionSecret::parse(answer.header(stead_protocol::SESSION).unwrap());
+        let before = secrets();
+        rotate(&["-e", &format!("trace={name}"), "-e", &format!("inject={name}:signal=KILL:when={count}")]);
+        let after = secrets();
+        let is_new = after.split_last().is_some_and(|(_, kept)| !kept.is_empty() && before.ends_with(kept));
+        assert!(after == before || is_new, "{name} {count}");
+        (tried, done) = (tried + 1, done + usize::from(after != before));
+        assert_eq!(asks(&machine).status, 304, "{name} {count}: its session counts");
+    }
+    println!("{} calls, {tried} kills, of which {done} came when all was done: sessions are whole", calls.len());
+    assert!(done < tried, "{done} of {tried}");
+}
+
+/// A disk on which each sync takes a while: a report waits for it, and what is only read does not.
+#[test]
+fn a_slow_disk_keeps_nobody_waiting_who_does_not_write() {
+    const SYNC: Duration = Duration::from_millis(500);
+    let test = "a_slow_disk_keeps_nobody_waiting_who_does_not_write";
+    if !Command::new("strace").args(["-qq", "true"]).output().is_ok_and(|output| output.status.success()) {
+        return skip(test, "strace cannot trace here");
+    }
+    let world = World::new();
+    let inject = format!("inject=fsync,fdatasync:delay_enter={}", SYNC.as_micros());
+    let words = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", &inject];
+    let program = Program::start(&world.state, &words.map(str::to_owned)).unwrap();
+    assert_eq!(world.live(&program, 1).reports, 3);
+    let machines = 20;
+    let machine = Simulated::new("m1", 1);
+    machine.number.store(1000, std::sync::atomic::Ordering::SeqCst);
+    let (began, is_over) = (Instant::now(), std::sync::atomic::AtomicUsize::new(0));
+    let (program, machine, is_over) = (&program, &machine, &is_over);
+    let read = std::thread::scope(|scope| {
+        for number in 10..10 + machines {
+            scope.spawn(move || {
+                let body = machine.reports(number..number + 1, &json!({}));
+                let headers = machine.headers("POST", "/v1/reports", "", &body);
+                assert_eq!(program.ask("POST", "/v1/reports", &headers, &body).unwrap().status, 200);
+                assert!(began.elapsed() >= SYNC, "acknowledged before it is on the disk");
+                is_over.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            });
+        }
+        let mut read = Vec::new();
+        while is_over.load(std::sync::atomic::Ordering::SeqCst) < usize::try_from(machines).unwrap() {
+            let began = Instant::now();
+            assert_eq!(program.operator(&world.ann, "GET", "/v1/machines", b"").unwrap().status, 200);
+            read.push(began.elapsed());
+        }
+        read
+    });
+    let took = began.elapsed();
+    let mut sorted = read.clone();
+    sorted.sort();
+    let middle = sorted[sorted.len() / 2];
+    println!(
+        "{machines} reports on a disk that syncs in {SYNC:?}: {took:?}; {} reads meanwhile, half within {middle:?}",
+        read.len()
+    );
+    assert!(middle < SYNC / 2, "{middle:?}");
+    // What comes in while a sync is under way goes with the next one: they are not synced one by one.
+    assert!(took < SYNC * u32::try_from(machines).unwrap() / 2, "{took:?}");
 }
 
 /// A disk that is full: a file system of 4 MB.
@@ -340,7 +440,7 @@ fn a_disk_that_cannot_be_written_is_said() {
         return skip(test, &said);
     }
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.starts_with("error: ") && said.contains("Read-only file system"), "{said}");
+    assert!(said.starts_with("error: ") && said.contains("read-only file system"), "{said}");
 }
 
 /// How long others may wait on a machine that does nothing else.
@@ -397,7 +497,7 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
         ("what is not HTTP", "\0\u{1}\u{2}\r\n\r\n", Some("400")),
         ("a path with another one in it", "GET /v1/machines/../acts HTTP/1.1\r\nhost: a\r\n\r\n", Some("404")),
     ] {
-        let mut stream = tls_to(&ca, port);
+        let mut stream = site::tls_to(&ca, port);
         stream.write_all(words.as_bytes()).unwrap();
         served(what);
         if let Some(wanted) = wanted {
@@ -411,18 +511,4 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
         open.push(stream);
     }
     drop((silent, open));
-}
-
-/// A connection that speaks TLS and nothing more.
-fn tls_to(certificate: &[u8], port: u16) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
-    use rustls::pki_types::pem::PemObject as _;
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
-    let provider = rustls::crypto::ring::default_provider().into();
-    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    let client = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
-    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    rustls::StreamOwned::new(client, stream)
 }

@@ -1,4 +1,4 @@
-//! Retention, secrets, accounts, copies, replaced keys and the log of a controller.
+//! Retention, secrets, accounts, rosters, copies and the log of a controller.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
@@ -10,17 +10,17 @@ mod site;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use site::{Operators, Program, Simulated, Site, bundle, operator};
-use stead_fleet::server::TlsFiles;
-use stead_fleet::store::{StorePlace, StoreWrite};
-use stead_fleet::tls;
+use stead_fleet::store::{StorePlace, StoreWrite, StoredAct};
 use stead_protocol::{HoldRequest, TokenRequest};
 use stead_release::{
-    Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Release, ReleaseSecrets, SealedParameters, Signed,
+    Digest, Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Release, ReleaseSecrets, RosterHold,
+    SealedParameters, Signed,
 };
 use stead_system::folder::Folder;
 use stead_testkit::{times, until};
@@ -225,85 +225,6 @@ fn a_command_publishes_the_secrets_of_a_source() {
     assert!(publish().contains("2.sealed/m2': error[E"), "sealed to another machine");
 }
 
-/// Machines that poll and report until they are to end: how much they asked, and how often they were refused.
-#[derive(Default)]
-struct Polling {
-    is_over: AtomicBool,
-    asked: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Polling {
-    fn poll(&self, site: &Site, mut machine: Simulated) {
-        let (mut number, mut former) = (1, None);
-        while !self.is_over.load(Ordering::SeqCst) {
-            let statuses = [machine.desired(site, 0, None, 0).status, machine.report(site, number..number + 1).status];
-            number += 1;
-            self.asked.fetch_add(2, Ordering::SeqCst);
-            let refused = statuses.iter().filter(|status| !matches!(status, 200 | 304)).count();
-            self.refused.fetch_add(refused as u64, Ordering::SeqCst);
-            // Now and then it signs by its key and is given a new session, and goes on with the former one.
-            match number % 7 {
-                0 => former = machine.session.take(),
-                3 if former.is_some() => machine.session = former.take(),
-                _ => {}
-            }
-        }
-    }
-
-    /// Waits until more was asked.
-    fn go_on(&self) {
-        let from = self.asked.load(Ordering::SeqCst);
-        until(|| (self.asked.load(Ordering::SeqCst) >= from + 100).then_some(()));
-    }
-}
-
-/// `STEAD_DOSE=10` has ten times as many machines poll while keys are replaced.
-#[test]
-fn keys_are_replaced_and_no_machine_that_polls_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = file(folder.path());
-    let ann = operator(&place, "ann", "operator");
-    let mut site = Site::start(folder.path(), &place);
-    let names: Vec<String> = (0..times("STEAD_FLEET_POLLING", 10)).map(|number| format!("m{number}")).collect();
-    let machines = joined(&site, &ann, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    let state = Folder::create(&folder.path().join("state")).unwrap();
-    let other = Folder::create(&folder.path().join("other")).unwrap();
-    let TlsFiles { certificate, key } = tls::own(&other, &["localhost".to_owned()]).unwrap();
-    let [certificate, key] = [certificate, key].map(|file| std::fs::read(file).unwrap());
-    // Machines trust both before one takes the place of the other.
-    site.agent = site::trusting(&[&state.read("tls.pem").unwrap().unwrap(), &certificate]);
-    let sessions = || {
-        let epochs = place.open().unwrap().sessions(String::new).unwrap();
-        epochs.into_iter().map(|epoch| epoch.secret.expose().clone()).collect::<Vec<_>>()
-    };
-    let first = sessions();
-    let polling = Polling::default();
-    std::thread::scope(|scope| {
-        for machine in machines {
-            scope.spawn(|| polling.poll(&site, machine));
-        }
-        polling.go_on();
-        place.open().unwrap().rotate_sessions(|| "second".to_owned(), 3_000).unwrap();
-        // The first is accepted while the second is read, and while it is used.
-        let began = Instant::now();
-        until(|| (began.elapsed() > Duration::from_secs(6)).then_some(()));
-        polling.go_on();
-        state.replace("tls.key", &key).unwrap();
-        state.replace("tls.pem", &certificate).unwrap();
-        let (renewed, url) = (site::agent(&certificate), format!("{}/v1/status", site.url));
-        let headers = [("authorization", format!("Bearer {ann}"))];
-        let asked = || site::try_ask(&renewed, &url, "GET", &headers, b"").ok();
-        until(|| asked().filter(|answer| answer.status == 200));
-        polling.go_on();
-        polling.is_over.store(true, Ordering::SeqCst);
-    });
-    let [asked, refused] = [polling.asked, polling.refused].map(AtomicU64::into_inner);
-    println!("{asked} requests while keys were replaced: {refused} refused");
-    assert_eq!(refused, 0);
-    assert_eq!(sessions(), [first[0].clone(), "second".to_owned()]);
-}
-
 fn run(words: &[&str], folders: &[&Path]) -> (bool, String) {
     printed(Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders))
 }
@@ -333,7 +254,7 @@ fn an_account_is_taken_by_a_link_once() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
         printed(command.arg("accept").arg(state.join("link")).arg("--certificate").arg(state.join("tls.pem")))
     };
-    let refusal = (false, "error: refused: the link is not valid, or no longer\n".to_owned());
+    let refusal = (false, "error: refused: the link is invalid, used or expired\n".to_owned());
     let (is_good, link) = run(&ann, &["invite", "cid", "--role", "operator"]);
     assert!(is_good && link.starts_with(&format!("{}/#", site.url)), "{link}");
     assert!(!run(&ben, &["invite", "eve", "--role", "approver"]).0, "who may not publish makes no accounts");
@@ -373,6 +294,128 @@ fn an_account_is_taken_by_a_link_once() {
         let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
         assert!(!has(&kept) && !has(&log) && !acts.contains(secret), "a secret is kept");
     }
+}
+
+/// Operators who state channels, machines and holds in a roster, and two machines.
+struct Stating {
+    folder: tempfile::TempDir,
+    place: StorePlace,
+    ann: String,
+    site: Site,
+    operators: Operators,
+    machines: Vec<Simulated>,
+}
+
+impl Stating {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = file(folder.path());
+        let ann = operator(&place, "ann", "approver");
+        let site = Site::start(folder.path(), &place);
+        let machines = joined(&site, &ann, &["m1", "m2"]);
+        let mut this = Self { folder, place, ann, site, operators: Operators::new(), machines };
+        Operators::store(&this.site, &this.ann, &bundle("b"));
+        Operators::publish(&this.site, &this.ann, "root", &this.operators.root.to_text());
+        this.release();
+        let hold = RosterHold::new(Timestamp::now() + Duration::from_hours(1), "Ben measures".to_owned());
+        this.operators.holds.insert(this.machines[0].name.clone(), hold.unwrap());
+        this
+    }
+
+    fn release(&mut self) {
+        let release = self.operators.release("web", "role=x", &bundle("b"));
+        assert_eq!(Operators::publish(&self.site, &self.ann, "release", &release).status, 200);
+    }
+
+    /// The next roster, of which the signers saw an act last.
+    fn roster(&mut self, seen: Option<Digest>) -> String {
+        self.operators.acts = seen;
+        let members = self.machines.iter().map(|machine| (&machine.name, &machine.key.public, "x"));
+        self.operators.roster_at_the_newest(&members.collect::<Vec<_>>())
+    }
+
+    fn run(&self, words: &[&str]) -> (bool, String) {
+        let folder = self.folder.path().join("state");
+        std::fs::write(folder.join("token"), &self.ann).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.stdin(Stdio::null()).args(words).args(["--url", &self.site.url, "--certificate"]);
+        printed(command.arg(folder.join("tls.pem")).arg("--token-file").arg(folder.join("token")))
+    }
+
+    fn apply(&self, roster: &str, words: &[&str]) -> (bool, String) {
+        let path = self.folder.path().join("roster");
+        std::fs::write(&path, roster).unwrap();
+        self.run(&[&["apply", path.to_str().unwrap()], words].concat())
+    }
+
+    fn acts(&self) -> Vec<StoredAct> {
+        self.place.open().unwrap().acts(0, 100).unwrap()
+    }
+
+    fn head(&self) -> Option<Digest> {
+        self.acts().last().map(|act| act.digest.clone())
+    }
+
+    /// The release that a machine is to have.
+    fn desired(&mut self, at: usize) -> Option<u64> {
+        let answer = self.machines[at].desired(&self.site, 0, None, 0);
+        (answer.status == 200).then(|| answer.json()["number"].as_u64().unwrap())
+    }
+}
+
+/// Channels, machines, labels and holds are what the roster says that operators applied, and that is the act behind those that they saw.
+#[test]
+fn what_operators_state_is_applied_as_one_act_and_once() {
+    let mut all = Stating::new();
+    let roster = all.roster(None);
+    let (is_good, said) = all.apply(&roster, &["--yes"]);
+    assert!(!is_good && said.contains(&format!("'--acts {}'", all.head().unwrap())), "{said}");
+    let seen = all.head();
+    let roster = all.roster(seen.clone());
+    // It is shown, and nothing is done that nobody agreed to.
+    let before = all.acts().len();
+    for words in [&["--plan"][..], &[]] {
+        let (is_good, said) = all.apply(&roster, words);
+        assert_eq!(is_good, !words.is_empty(), "{said}");
+        let rows: Vec<Vec<_>> = said.lines().skip(2).map(|line| line.split_whitespace().take(2).collect()).collect();
+        let wanted = ["channel web", "machine m1", "machine m2", "labels m1", "labels m2", "hold m1"];
+        assert_eq!(rows.iter().take(6).map(|row| row.join(" ")).collect::<Vec<_>>(), wanted, "{said}");
+    }
+    assert_eq!(all.acts().len(), before);
+    assert!(all.apply(&roster, &["--yes"]).0);
+    let acts = all.acts();
+    assert_eq!((acts.len(), Some(&acts[before].parent)), (before + 1, seen.as_ref()), "one act, behind those");
+    // Again, and when others acted since, nothing is done.
+    assert_eq!(all.apply(&roster, &["--yes"]), (true, "nothing changes\n".to_owned()));
+    let roster = all.roster(seen);
+    let published = Operators::publish(&all.site, &all.ann, "roster", &roster);
+    assert_eq!(published.status, 409, "whichever way it comes");
+    for said in [all.apply(&roster, &["--yes"]).1, String::from_utf8(published.body).unwrap()] {
+        assert!(said.contains("there were other acts since"), "{said}");
+    }
+    assert_eq!(all.acts().len(), before + 1);
+}
+
+/// The machine that a roster holds stays, and no single operator lets it go.
+#[test]
+fn what_a_roster_holds_goes_on_when_another_one_says_so() {
+    let mut all = Stating::new();
+    let seen = all.head();
+    let roster = all.roster(seen);
+    assert!(all.apply(&roster, &["--yes"]).0);
+    all.release();
+    until(|| (all.desired(1) == Some(2)).then_some(()));
+    assert_ne!(all.desired(0), Some(2));
+    let (_, said) = all.run(&["hold", "m1", "--for", "0", "--why", "x"]);
+    assert!(said.contains("the roster holds it still"), "{said}");
+    let shown = all.site.operator(&all.ann, "GET", "/v1/machines/m1", b"").json();
+    assert_eq!((&shown["state"], &shown["held"][1]), (&json!("held"), &json!("Ben measures")), "{shown}");
+    all.operators.holds.clear();
+    let seen = all.head();
+    let roster = all.roster(seen);
+    let (is_good, said) = all.apply(&roster, &["--yes"]);
+    assert!(is_good && said.contains("hold"), "{said}");
+    until(|| (all.desired(0) == Some(2)).then_some(()));
 }
 
 /// The history of the store of a controller, which ends as an operator has it end.

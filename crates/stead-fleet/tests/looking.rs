@@ -57,6 +57,24 @@ fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
     names.iter().enumerate().map(machine).collect()
 }
 
+#[test]
+fn a_request_to_check_is_over_after_an_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let mut machine = joined(&site, &ann, &["m1"]).remove(0);
+    assert_eq!(site.operator(&ann, "POST", "/v1/checks", b"").json()["machines"], 1);
+    drop(site);
+    let db = rusqlite::Connection::open(folder.path().join("fleet.db")).unwrap();
+    for (minutes, is_asked) in [(0, true), (50, true), (10, false)] {
+        db.execute("UPDATE machines SET asked = asked - ?", [minutes * 60_000]).unwrap();
+        let site = Site::start(folder.path(), &place);
+        let answer = machine.ask(&site, "GET", "/v1/desired", "", b"");
+        assert_eq!(answer.header("stead-check").is_some(), is_asked, "{minutes}");
+    }
+}
+
 /// Has a machine say something of itself.
 fn says(site: &Site, machine: &mut Simulated, said: &Value) {
     assert_eq!(machine.ask(site, "GET", "/v1/desired", &said.to_string(), b"").status, 304);

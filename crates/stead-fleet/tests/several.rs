@@ -1,5 +1,5 @@
-//! Three controllers on one PostgreSQL, each at an address of its own: cut off from the database, killed, and behind a failover to a
-//! standby that lacks the last of what was acknowledged. What machines and the store have at the end is compared.
+//! Three controllers on one PostgreSQL, each at an address and with a clock of its own: cut off from the database, killed, and behind a
+//! failover to a standby that lacks the last of what was acknowledged. What machines and the store have at the end is compared.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may end with a panic wherever it is")]
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
@@ -20,7 +20,7 @@ mod random;
 mod site;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -36,13 +36,15 @@ use stead_fleet::store::StorePlace;
 use stead_fleet::tls;
 use stead_protocol::{MachineAnswer, MachineCall, MachineEvent};
 use stead_system::folder::Folder;
-use stead_testkit::until;
+use stead_testkit::{skip, until};
 use ureq::Agent;
 
 const MACHINES: usize = 8;
 /// The hosts: three controllers, and the two databases.
 const CONTROLLERS: [u8; 3] = [1, 2, 3];
 const DATABASES: [u8; 2] = [11, 12];
+/// How far the clocks of the controllers are from that of the databases.
+const CLOCKS: [&str; 3] = ["+0", "-2h", "+3h"];
 
 /// The state that all threads share.
 struct Fleet {
@@ -153,6 +155,8 @@ struct Controllers<'n> {
     place: StorePlace,
     folder: PathBuf,
     running: Vec<Option<Child>>,
+    /// What gives each a clock of its own, where that is there.
+    clocks: Option<String>,
 }
 
 impl Controllers<'_> {
@@ -160,6 +164,9 @@ impl Controllers<'_> {
         let (host, StorePlace::Server(words)) = (CONTROLLERS[at], &self.place) else { panic!("a server") };
         let tls = self.folder.join("tls");
         let mut program = self.network.program(host, env!("CARGO_BIN_EXE_stead-fleet"));
+        if let Some(library) = &self.clocks {
+            program.env("LD_PRELOAD", library).env("FAKETIME", CLOCKS[at]).env("DONT_FAKE_MONOTONIC", "1");
+        }
         program.args(["run", "--listen", &format!("{}:7443", self.network.address(host)), "--store", words]);
         program.arg("--folder").arg(self.folder.join(host.to_string()));
         program.arg("--certificate").arg(tls.join("tls.pem")).arg("--key").arg(tls.join("tls.key"));
@@ -219,7 +226,12 @@ fn controllers_apart_lose_double_and_turn_back_nothing_at_a_failover() {
     let jobs = operator.begin(&machines);
     operator.jobs.extend(jobs);
     let running = CONTROLLERS.map(|_| None).into();
-    let mut controllers = Controllers { network: &network, place, folder: folder.path().to_owned(), running };
+    let clocks = Command::new("faketime").args(["-f", "+0", "printenv", "LD_PRELOAD"]).output().ok();
+    let clocks = clocks.map(|output| String::from_utf8(output.stdout).unwrap().trim().to_owned());
+    if clocks.is_none() {
+        skip(&format!("{test}, with clocks apart"), "Debian's faketime is not installed");
+    }
+    let mut controllers = Controllers { network: &network, place, folder: folder.path().to_owned(), running, clocks };
     (0..CONTROLLERS.len()).for_each(|at| controllers.begin(at));
     let fleet = Arc::new(Fleet::new(&network, agent));
     let live = |(at, machine)| {

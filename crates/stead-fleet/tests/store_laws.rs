@@ -101,7 +101,7 @@ fn steps(random: &mut Random) -> Vec<String> {
 /// The lines that show everything at the end.
 fn end(place: &StorePlace, steps: &[String]) -> (Vec<String>, Vec<String>) {
     let text: Vec<&str> = steps.iter().map(String::as_str).chain(ALL.iter().copied()).collect();
-    let mut lines: Vec<String> = script::run(place, &text.join("\n")).unwrap().lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = script::run(place, 1, &text.join("\n")).unwrap().lines().map(str::to_owned).collect();
     let shown = lines.split_off(steps.len());
     (lines, shown)
 }

@@ -25,7 +25,7 @@ pub struct Condition {
     /// The number of its last report.
     pub report: u64,
     /// The number of the last request to check that it did.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub checked: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Life {
     /// The number of the life.
     pub life: u64,
     /// The life that the last answer named, if it is another one.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub beside: u64,
 }
 
@@ -91,7 +91,7 @@ impl Life {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_none(number: &u64) -> bool {
+fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -31,9 +31,9 @@ pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, Machine
 pub use outgoing::LeftOut;
 
 pub use message::{
-    AcceptAnswer, AcceptRequest, ActShown, CheckAnswer, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest,
-    InviteAnswer, InviteRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportsAnswer, StandingRequest, TokenAnswer,
-    TokenRequest,
+    AcceptAnswer, AcceptRequest, ActShown, ChangeShown, CheckAnswer, DesiredAnswer, EnrolAnswer, EnrolRequest,
+    HoldRequest, InviteAnswer, InviteRequest, LONGEST_HEARTBEAT, PlanAnswer, PublishAnswer, ReportsAnswer,
+    StandingRequest, TokenAnswer, TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};

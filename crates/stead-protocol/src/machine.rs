@@ -498,8 +498,8 @@ impl Machine {
         }
     }
 
-    /// Takes in the answer to the request that waited. One that says something, as that of another machine, is followed by the next at once.
-    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now, says: bool) {
+    /// Takes in the answer to the request that waited. The next one follows after a while where the answer came early for no known reason.
+    fn was_answered(&mut self, answer: &MachineAnswer, sent: u64, now: Now, again_at_once: bool) {
         self.hold.clone_from(&answer.hold);
         match (answer.status, serde_json::from_slice::<DesiredAnswer>(&answer.body)) {
             (200, Ok(desired)) => {
@@ -512,7 +512,7 @@ impl Machine {
             }
             (304, _) => {
                 self.asking.succeeded(sent);
-                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 && !says {
+                if now.passed.saturating_sub(sent) < LONGEST_WAIT * 1000 / 2 && !again_at_once {
                     self.asking.spread(now.passed, &mut self.random);
                 }
             }

@@ -141,6 +141,28 @@ pub struct PublishAnswer {
     pub is_new: bool,
 }
 
+/// What a signed roster would change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanAnswer {
+    /// False if the roster is the one that counts.
+    pub is_new: bool,
+    /// The changes, those of channels first.
+    pub changes: Vec<ChangeShown>,
+}
+
+/// A change of what operators state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeShown {
+    /// What is changed: `channel`, `machine`, `labels` or `hold`.
+    pub kind: String,
+    /// The name of the channel or of the machine.
+    pub name: String,
+    /// What was stated before, if anything.
+    pub from: Option<String>,
+    /// What is stated from now on, if anything.
+    pub to: Option<String>,
+}
+
 /// An act of an operator, as it is in the chain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ActShown {

@@ -59,6 +59,7 @@ pub enum Action {
     Token,
     StoreBlob,
     StoreEnvelope,
+    Plan,
     Publish,
     Acts,
 }
@@ -109,6 +110,7 @@ pub const ROUTES: &[Route] = &[
     route("PUT", "/v1/sealed/*/*/*", Asker::Operator, Action::StoreEnvelope),
     route("PUT", "/v1/blobs/*", Asker::Approver, Action::StoreBlob),
     route("POST", "/v1/invitations", Asker::Approver, Action::Invite),
+    route("POST", "/v1/plans/roster", Asker::Approver, Action::Plan),
     route("POST", "/v1/statements/*", Asker::Approver, Action::Publish),
 ];
 

@@ -105,7 +105,7 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
         let fleet = self.fleet(&mut decision.memory, fetch)?;
         decision.fleet = Some(fleet.name().clone());
         let roster = read(SourceFile::Roster, fetch, |bytes| fleet.roster(bytes, decision.memory.roster.as_ref()))?;
-        let Roster { link, machines, floors } = roster.statement();
+        let Roster { link, machines, floors, .. } = roster.statement();
         decision.memory.roster = Some(Numbered { number: link.number, digest: roster.digest() });
         decision.memory.time = decision.memory.time.max(link.made);
         let machine = machines.iter().find(|(name, _)| name.as_str() == self.machine).map(|(_, machine)| machine);

@@ -44,8 +44,8 @@ pub use secrets::{BadSecrets, ReleaseSecrets, SealedParameters};
 pub use signature::Signature;
 pub use signed::{BadForm, LONGEST, LONGEST_STATEMENT, Lines, MOST_SIGNATURES, Signable, Signed, StatementLines};
 pub use statements::{
-    BadSigners, ChainLink, LONGEST_PARAMETERS, Numbered, Release, Root, Roster, RosterMachine, Selector, Signers,
-    Succession, are_labels,
+    BadSigners, ChainLink, LONGEST_PARAMETERS, Numbered, Release, Root, Roster, RosterHold, RosterMachine, Selector,
+    Signers, Succession, are_labels,
 };
 pub use stead_core::diag::codes::release as codes;
 pub use walk::{Floor, Walk};

@@ -19,6 +19,8 @@ use crate::signed::{LONGEST, Lines, MOST_SIGNATURES, Signable, StatementLines};
 pub const LONGEST_PARAMETERS: usize = 256 << 10;
 /// The greatest number of a statement: whoever reads JSON has it exactly, and one more is still a number.
 const GREATEST_NUMBER: u64 = (1 << 53) - 1;
+/// The longest reason of a hold, in bytes.
+const LONGEST_REASON: usize = 1000;
 /// How many labels a machine of a roster may have.
 const MOST_LABELS: usize = 64;
 /// The longest name or value of a label, in characters.
@@ -215,6 +217,39 @@ pub struct RosterMachine {
     pub sealing: Option<SealingKey>,
     /// Labels that select releases, by their names.
     pub labels: BTreeMap<String, String>,
+    /// Until when controllers leave it at its release, if they do.
+    pub hold: Option<RosterHold>,
+}
+
+/// A machine stays at its release for a while.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RosterHold {
+    until: Timestamp,
+    why: String,
+}
+
+impl RosterHold {
+    /// A hold until a time. `None` if the reason is not one line of up to 1,000 bytes.
+    pub fn new(until: Timestamp, why: String) -> Option<Self> {
+        let is_line = !why.is_empty() && why.len() <= LONGEST_REASON && !why.chars().any(char::is_control);
+        is_line.then_some(Self { until, why })
+    }
+
+    /// Until when.
+    pub fn until(&self) -> Timestamp {
+        self.until
+    }
+
+    /// Why.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
+
+impl fmt::Display for RosterHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.until, self.why)
+    }
 }
 
 /// The machines of a fleet.
@@ -222,6 +257,8 @@ pub struct RosterMachine {
 pub struct Roster {
     /// Its place in the chain of rosters.
     pub link: ChainLink,
+    /// The last act of operators that its signers saw, if it is to be the next act.
+    pub acts: Option<Digest>,
     /// The machines by their names. No two have a key in common.
     pub machines: BTreeMap<MachineName, RosterMachine>,
     /// For each channel, the release that machines begin with: none takes an older one.
@@ -235,16 +272,19 @@ impl Signable for Roster {
 
     fn write(&self, lines: &mut Lines) {
         self.link.write(lines);
+        self.acts.iter().for_each(|act| lines.put("acts", act));
         write_channels(lines, "floor", &self.floors);
         for (name, member) in &self.machines {
             lines.put("machine", format_args!("{name} {}", member.key));
             member.sealing.iter().for_each(|key| lines.put("sealing", key));
             member.labels.iter().for_each(|(label, value)| lines.put("label", format_args!("{label} {value}")));
+            member.hold.iter().for_each(|hold| lines.put("hold", hold));
         }
     }
 
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
-        let (link, floors) = (ChainLink::read(lines)?, read_channels(lines, "floor"));
+        let (link, acts) = (ChainLink::read(lines)?, lines.value("acts"));
+        let floors = read_channels(lines, "floor");
         let (mut machines, mut keys, mut sealing_keys) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let mut machine = |line: &str| {
             let (name, key) = line.split_once(' ')?;
@@ -261,9 +301,13 @@ impl Signable for Roster {
                 labels.insert(label.to_owned(), value.to_owned());
             }
             let labels = Some(labels).filter(|labels| is_own && are_labels(labels))?;
-            machines.insert(name, RosterMachine { key, sealing, labels });
+            let hold = lines.parsed("hold", |line| {
+                let (until, why) = line.split_once(' ')?;
+                RosterHold::new(until.parse().ok()?, why.to_owned())
+            });
+            machines.insert(name, RosterMachine { key, sealing, labels, hold });
         }
-        Some(Self { link, machines, floors })
+        Some(Self { link, acts, machines, floors })
     }
 }
 

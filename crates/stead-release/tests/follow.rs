@@ -104,12 +104,14 @@ impl Source {
         let link = self.link(&self.roster.clone());
         let labels = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
         let member = match &self.keys {
-            None => RosterMachine { key: Key::new(9).public, sealing: None, labels },
-            Some(keys) => RosterMachine { key: keys.key().clone(), sealing: Some(keys.sealing().clone()), labels },
+            None => RosterMachine { key: Key::new(9).public, sealing: None, labels, hold: None },
+            Some(keys) => {
+                RosterMachine { key: keys.key().clone(), sealing: Some(keys.sealing().clone()), labels, hold: None }
+            }
         };
         let machines = BTreeMap::from([(MachineName::parse(machine).unwrap(), member)]);
         let number = link.number;
-        let roster = Roster { link, machines, floors: self.ends.clone() };
+        let roster = Roster { link, acts: None, machines, floors: self.ends.clone() };
         let digest = self.put(&SourceFile::Roster, roster, &self.signers.clone());
         self.roster = Numbered { number, digest };
     }

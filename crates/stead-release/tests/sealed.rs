@@ -136,9 +136,9 @@ fn roster(of: &MachineKeys) -> Roster {
     let digest = Digest::of(b"root");
     let made = Timestamp::UNIX_EPOCH;
     let link = ChainLink { fleet: digest.clone(), number: 1, parent: digest.clone(), signers: digest, made };
-    let member = RosterMachine { key: of.key().clone(), sealing: None, labels: BTreeMap::new() };
+    let member = RosterMachine { key: of.key().clone(), sealing: None, labels: BTreeMap::new(), hold: None };
     let machines = BTreeMap::from([(MachineName::parse("web1").unwrap(), member)]);
-    Roster { link, machines, floors: BTreeMap::new() }
+    Roster { link, acts: None, machines, floors: BTreeMap::new() }
 }
 
 fn report() -> MachineReport {

@@ -4,15 +4,15 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
-use stead_fleet::client::{Client, ClientError};
+use stead_fleet::client::{Client, ClientError, read};
 use stead_hosts::{Filter, MachineName};
 use stead_protocol::{
     ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, HoldRequest, InviteRequest, LONGEST_WAIT,
@@ -122,11 +122,11 @@ pub(crate) enum Asked {
         #[command(flatten)]
         listing: Listing,
     },
-    /// Admit machines that wait; one that shares its key with another goes on
+    /// Admit machines that wait, and those that shared a key with another one
     Admit(Named),
     /// Remove machines from the fleet, and refuse their keys from now on
     Retire(Named),
-    /// Hold machines at their release until a time
+    /// Hold machines at their release for a while
     Hold {
         /// For how many seconds from now; 0 lets them go
         #[arg(long = "for", value_name = "SECONDS")]
@@ -137,18 +137,18 @@ pub(crate) enum Asked {
         #[command(flatten)]
         named: Named,
     },
-    /// Have machines check their documents at once, and show which did
+    /// Make machines check their documents now, and show which did
     Check {
-        /// Ask them now; 'stead fleet drift' lists what they found before
+        /// Check now; 'stead fleet drift' lists what was found before
         #[arg(long, required = true)]
         now: bool,
-        /// For how many seconds it is waited until all did
+        /// How many seconds to wait until all did
         #[arg(long, value_name = "SECONDS", default_value_t = 60)]
         wait: u64,
         #[command(flatten)]
         meant: Meant,
     },
-    /// Create a link with which somebody takes the account of an operator, once; it is printed once
+    /// Create a link to take the account of an operator with, once; it is printed once
     Invite {
         /// The name of the account
         #[arg(value_parser = name)]
@@ -162,7 +162,7 @@ pub(crate) enum Asked {
         #[command(flatten)]
         asking: Asking,
     },
-    /// Take the account of a link, and print the token of the account
+    /// Take an account by its link, and print the token of the account
     Accept {
         /// The file with the link, or '-' for standard input
         link: PathBuf,
@@ -191,7 +191,20 @@ pub(crate) enum Asked {
         #[command(flatten)]
         asking: Asking,
     },
-    /// The chain of all acts of operators
+    /// Apply what operators signed in a roster: channels, machines, labels and holds, as one act
+    Apply {
+        /// The roster, which 'stead release roster' made with '--acts'
+        file: PathBuf,
+        /// Show what it changes, and change nothing
+        #[arg(long, conflicts_with = "yes")]
+        plan: bool,
+        /// Apply it without asking
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// List and verify the chain of acts of operators
     #[command(subcommand)]
     Audit(Audit),
 }
@@ -327,6 +340,7 @@ fn act(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
         Asked::Publish { source, asking } => {
             asking.client()?.publish(&source)?.iter().try_for_each(|file| writeln!(out, "{file}"))?;
         }
+        Asked::Apply { file, plan, yes, listing } => apply(&file, plan, yes, &listing, out)?,
         Asked::Audit(Audit::Verify { head, asking }) => {
             let (count, head) = asking.client()?.verify_acts(head.as_ref())?;
             writeln!(out, "{count} acts, the last is {head}")?;
@@ -348,6 +362,37 @@ fn stand(named: &Named, standing: &str, out: &mut impl Write) -> Result<(), Box<
         out.write_all(&client.post(&format!("/v1/machines/{machine}/standing"), &wanted)?)?;
     }
     Ok(())
+}
+
+/// Shows what a roster changes, asks, and applies it.
+fn apply(
+    file: &Path,
+    only_plan: bool,
+    is_agreed: bool,
+    listing: &Listing,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    // Read once: what is applied is what was shown.
+    let (client, roster) = (listing.asking.client()?, read(file)?);
+    let plan = client.plan(&roster)?;
+    listing.print(out, "changes", &plan.changes, text::changes)?;
+    if !plan.is_new || only_plan {
+        return Ok(());
+    }
+    out.flush()?;
+    if !is_agreed {
+        if !std::io::stdin().is_terminal() {
+            return Err("nothing was applied: pass '--yes' where nobody can be asked".into());
+        }
+        write!(std::io::stderr(), "Apply? [y/N] ")?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err("nothing was applied".into());
+        }
+    }
+    client.apply(&roster)?;
+    Ok(writeln!(std::io::stderr(), "applied")?)
 }
 
 /// Asks machines to check, waits until they did, and prints which did.

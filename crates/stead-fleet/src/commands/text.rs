@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 
 use stead_core::visible::visible;
 use stead_protocol::{
-    ActShown, CauseShown, CheckShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState, ReportShown,
-    SentReport,
+    ActShown, CauseShown, ChangeShown, CheckShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState,
+    ReportShown, SentReport,
 };
 use stead_report::table;
 use stead_system::terminal::width;
@@ -98,6 +98,15 @@ pub(super) fn checks(checks: &[CheckShown]) -> String {
     };
     let rows: Vec<_> = checks.iter().map(row).collect();
     listed(&["Name", "State", "Checked"], &rows, "no machine matches")
+}
+
+pub(super) fn changes(changes: &[ChangeShown]) -> String {
+    let row = |change: &ChangeShown| {
+        let [from, to] = [&change.from, &change.to].map(|stated| stated.clone().unwrap_or_default());
+        vec![change.kind.clone(), change.name.clone(), from, to]
+    };
+    let rows: Vec<_> = changes.iter().map(row).collect();
+    listed(&["Kind", "Name", "From", "To"], &rows, "nothing changes")
 }
 
 pub(super) fn reports(reports: &[ReportShown]) -> String {

@@ -1,12 +1,11 @@
 //! A machine in memory.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use stead_hosts::Filter;
 use stead_protocol::{Life, MachineShown, MachineState};
-use stead_release::Name;
+use stead_release::{Name, RosterMachine};
 use tokio::sync::Notify;
 
 use super::lives::Lives;
@@ -25,8 +24,8 @@ pub(super) struct Machine {
     heard: Mutex<Heard>,
     /// When it was heard last, in milliseconds.
     at: AtomicU64,
-    /// The labels that the roster has for it and its key, if it has it.
-    signed: RwLock<Option<Arc<BTreeMap<String, String>>>>,
+    /// What the roster has for it and its key, if it has it.
+    signed: RwLock<Option<Arc<RosterMachine>>>,
     /// The number of the newest report that is stored, and what the newest says that was read.
     reported: AtomicU64,
     outcome: RwLock<Option<Arc<Outcome>>>,
@@ -201,11 +200,11 @@ impl Machine {
     }
 
     /// Takes in what the roster has for it.
-    pub(super) fn sign(&self, labels: Option<Arc<BTreeMap<String, String>>>) {
-        *self.signed.write().unwrap_or_else(PoisonError::into_inner) = labels;
+    pub(super) fn sign(&self, signed: Option<Arc<RosterMachine>>) {
+        *self.signed.write().unwrap_or_else(PoisonError::into_inner) = signed;
     }
 
-    fn signed(&self) -> Option<Arc<BTreeMap<String, String>>> {
+    fn signed(&self) -> Option<Arc<RosterMachine>> {
         self.signed.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -262,11 +261,21 @@ impl Machine {
         Some((channel.or_else(|| self.desired().map(|(channel, _)| channel.to_string()))?, number))
     }
 
+    /// Until when it is held, in milliseconds, and why: by an operator or by the roster, whichever is longer.
+    pub(super) fn held(&self, now: u64) -> Option<(u64, String)> {
+        let stated = self.signed().and_then(|signed| {
+            let hold = signed.hold.as_ref()?;
+            Some((u64::try_from(hold.until().as_millisecond()).ok()?, hold.why().to_owned()))
+        });
+        let held = [self.row().held.clone(), stated].into_iter().flatten();
+        held.filter(|(until, _)| *until > now).max_by_key(|(until, _)| *until)
+    }
+
     /// How it is at a time, to a controller that began to listen at another.
     pub(super) fn state(&self, now: u64, since: u64) -> MachineState {
         let (standing, is_held) = {
             let row = self.row();
-            (row.standing, row.held.as_ref().is_some_and(|(until, _)| *until > now))
+            (row.standing, self.held(now).is_some())
         };
         match standing {
             Standing::Retired => return MachineState::Retired,
@@ -307,7 +316,7 @@ impl Machine {
             "channel" => channel.as_deref(),
             label => signed
                 .as_ref()
-                .and_then(|labels| labels.get(label))
+                .and_then(|signed| signed.labels.get(label))
                 .or_else(|| row.labels.get(label))
                 .map(String::as_str),
         })
@@ -325,11 +334,11 @@ impl Machine {
             key: row.key.to_string(),
             standing: row.standing.as_str().to_owned(),
             is_in_roster: signed.is_some(),
-            labels: signed.map(|labels| (*labels).clone()).unwrap_or_default(),
+            labels: signed.map(|signed| signed.labels.clone()).unwrap_or_default(),
             asked: row.labels.clone(),
             desired: row.desired.as_ref().map(|(channel, number)| (channel.to_string(), *number)),
             applied,
-            held: row.held.clone().filter(|(until, _)| *until > now),
+            held: self.held(now),
             heard: Some(at).filter(|at| *at > 0),
             deadline,
             forked: Some(self.forked.load(Ordering::Relaxed)).filter(|number| *number > 0),

@@ -2,6 +2,7 @@
 
 mod access;
 mod accounts;
+mod changes;
 mod checks;
 mod envelopes;
 mod events;

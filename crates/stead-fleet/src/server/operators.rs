@@ -6,20 +6,22 @@ use serde_json::json as value;
 use stead_core::bundle::{Bundle, Reach};
 use stead_hosts::MachineName;
 use stead_release::{
-    Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Signable, Signed, Succession, Walk, are_labels,
+    Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Roster, Signable, Signed, Succession, Walk,
+    are_labels,
 };
 
 use super::Controller;
+use super::changes::changes;
 use super::machines::Machine;
 use super::reply::{OtherActs, Reply, bad, json, later, said};
 use super::requests::{Answered, Asked, refused};
 use crate::new_token;
 use crate::store::{
     Chain, FleetStore, FleetStoreError, OperatorAct, SignedStatement, StoreWrite, StoredStatement, Token, Unit,
-    Written, labels_text,
+    WriteRefusal, Written, labels_text,
 };
 use stead_protocol::{
-    ActShown, Action, Asker, HoldRequest, PublishAnswer, Route, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, Action, Asker, HoldRequest, PlanAnswer, PublishAnswer, Route, StandingRequest, TokenAnswer, TokenRequest,
 };
 
 /// How often an act is tried again behind those of others.
@@ -59,6 +61,7 @@ impl Controller {
             Action::Token => self.token(&by, asked).await,
             Action::StoreBlob => self.store_blob(asked).await,
             Action::StoreEnvelope => self.store_envelope(asked).await,
+            Action::Plan => self.plan(asked).await,
             Action::Publish => self.publish(&by, asked).await,
             _ => Err(refused(StatusCode::FORBIDDEN, "that is not for operators")),
         }
@@ -100,7 +103,8 @@ impl Controller {
         let did = format!("hold {name} for {} s: {}", wanted.seconds, wanted.why);
         self.act(by, &did, vec![StoreWrite::Hold { machine: id, until, why: wanted.why }]).await?;
         self.seen(|_| machine.row().held.as_ref().map_or(0, |(until, _)| *until) == until).await;
-        Ok(said(StatusCode::OK, did))
+        let is_held = until == 0 && machine.held(self.now()).is_some();
+        Ok(said(StatusCode::OK, if is_held { format!("{did}; the roster holds it still") } else { did }))
     }
 
     async fn token(&self, by: &MachineName, asked: &Asked) -> Answered {
@@ -143,19 +147,65 @@ impl Controller {
         }
         let did = format!("publish {} {} {}", statement.chain, statement.number, statement.digest);
         let digest = statement.digest.to_string();
-        let written = self.act(by, &did, vec![StoreWrite::Statement(statement)]).await?;
+        // What says which acts its signers saw is the next act, or none.
+        let seen = roster(&statement).and_then(|roster| roster.acts);
+        let written = self.act_behind(by, &did, vec![StoreWrite::Statement(statement)], seen).await?;
         Ok(json(&PublishAnswer { digest, is_new: written.contains(&Written::New) }))
+    }
+
+    /// What a roster that operators signed would change. It must say that its signers saw the last act.
+    async fn plan(&self, asked: &Asked) -> Answered {
+        let body = asked.body.clone();
+        let read = move |store: &mut FleetStore| {
+            let statement = match checked(store, "roster", &body)? {
+                Ok(statement) => statement,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            if is_known(store, &statement)? {
+                return Ok(Ok(PlanAnswer { is_new: false, changes: Vec::new() }));
+            }
+            let (head, former) = (store.head()?, store.statements(&Chain::Roster, 0, MOST_LINES)?.pop());
+            let former = former.and_then(|former| Signed::<Roster>::parse(&former.body).ok());
+            let Some(roster) = roster(&statement) else { return Err(FleetStoreError::Row("statements")) };
+            Ok(match &roster.acts {
+                Some(seen) if *seen == head => {
+                    let changes = changes(former.as_ref().map(Signed::statement), &roster);
+                    Ok(PlanAnswer { is_new: true, changes })
+                }
+                Some(_) => Err(WriteRefusal::Head(head).into()),
+                None => {
+                    let why =
+                        format!("the roster does not say which acts its signers saw: make it with '--acts {head}'");
+                    Err(refused(StatusCode::CONFLICT, &why))
+                }
+            })
+        };
+        Ok(json(&self.read(read).await??))
     }
 
     /// Writes something together with the act that it is.
     pub(super) async fn act(&self, by: &MachineName, did: &str, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
+        self.act_behind(by, did, unit, None).await
+    }
+
+    /// Writes something together with the act that it is, behind the one that its signers saw or else behind the last.
+    async fn act_behind(
+        &self,
+        by: &MachineName,
+        did: &str,
+        unit: Unit,
+        seen: Option<Digest>,
+    ) -> Result<Vec<Written>, Box<Reply>> {
         let body = value!({ "at": self.now(), "by": by.as_str(), "did": did }).to_string();
         for _ in 0..TRIES {
-            let parent = self.read(FleetStore::head).await?;
+            let parent = match &seen {
+                Some(seen) => seen.clone(),
+                None => self.read(FleetStore::head).await?,
+            };
             let mut unit = unit.clone();
             unit.push(StoreWrite::Act(OperatorAct { parent, body: body.clone() }));
             match self.write(unit).await {
-                Err(reply) if reply.extensions().get::<OtherActs>().is_some() => {}
+                Err(reply) if seen.is_none() && reply.extensions().get::<OtherActs>().is_some() => {}
                 Ok(written) => {
                     tracing::info!(by = by.as_str(), did, "act");
                     return Ok(written);
@@ -169,6 +219,12 @@ impl Controller {
     pub(super) fn named(&self, asked: &Asked) -> Result<std::sync::Arc<Machine>, Box<Reply>> {
         self.machine(&asked.name(0)?).ok_or_else(|| refused(StatusCode::NOT_FOUND, "there is no such machine"))
     }
+}
+
+/// The roster that a statement is, if it is one.
+fn roster(statement: &SignedStatement) -> Option<Roster> {
+    let signed = (statement.chain == Chain::Roster).then(|| Signed::<Roster>::parse(&statement.body).ok())??;
+    Some(signed.statement().clone())
 }
 
 fn is_known(store: &mut FleetStore, statement: &SignedStatement) -> Result<bool, FleetStoreError> {

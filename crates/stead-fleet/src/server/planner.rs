@@ -52,7 +52,7 @@ pub struct Planner {
     revision: u64,
     heads: BTreeMap<Chain, u64>,
     heard: BTreeMap<MachineId, LastHeard>,
-    roster: BTreeMap<MachineName, RosterMachine>,
+    roster: BTreeMap<MachineName, Arc<RosterMachine>>,
     /// The newest release of each channel, and which machines it is for.
     newest: BTreeMap<Name, (u64, Selector)>,
     /// The machines of each channel: those that no other one matches.
@@ -184,9 +184,9 @@ impl Planner {
                 Some(_) if row.standing == Standing::Retired => {}
                 _ => {
                     let heard = self.heard.remove(&row.id);
-                    let labels = signed_labels(&self.roster, &row);
+                    let signed = member(&self.roster, &row);
                     let machine = Machine::new(row, heard);
-                    machine.sign(labels);
+                    machine.sign(signed);
                     new.push(Arc::new(machine));
                 }
             }
@@ -217,12 +217,13 @@ impl Planner {
                     controller.roster.store(*number, Ordering::Relaxed);
                     if let Ok(signed) = Signed::<Roster>::parse(&last.body) {
                         let Roster { machines, floors, .. } = signed.statement();
-                        self.roster.clone_from(machines);
+                        let machines = machines.iter().map(|(name, machine)| (name.clone(), Arc::new(machine.clone())));
+                        self.roster = machines.collect();
                         let channels = floors.keys().cloned().collect();
                         *controller.channels.write().unwrap_or_else(PoisonError::into_inner) = channels;
                         due.is_grouped_anew = true;
                         let roster = &self.roster;
-                        controller.for_each_machine(|machine| machine.sign(signed_labels(roster, &machine.row())));
+                        controller.for_each_machine(|machine| machine.sign(member(roster, &machine.row())));
                     }
                 }
                 Chain::Channel(name) => {
@@ -253,7 +254,7 @@ impl Planner {
         let now = controller.now();
         let is_due = |machine: &Machine| {
             let row = machine.row();
-            let is_held = row.held.as_ref().is_some_and(|(until, _)| *until > now);
+            let is_held = machine.held(now).is_some();
             let is_there = row.desired.as_ref().is_some_and(|(at, from)| at == channel && *from >= number);
             // A copy must not be given what the other one is: nobody knows which of them is meant.
             row.standing == Standing::Admitted && !is_held && !is_there && !machine.is_forked()
@@ -301,10 +302,7 @@ impl Planner {
     }
 }
 
-/// The labels that a roster has for a machine with its key.
-fn signed_labels(
-    roster: &BTreeMap<MachineName, RosterMachine>,
-    row: &MachineRow,
-) -> Option<Arc<BTreeMap<String, String>>> {
-    roster.get(&row.name).filter(|member| member.key == row.key).map(|member| Arc::new(member.labels.clone()))
+/// What a roster has for a machine with its key.
+fn member(roster: &BTreeMap<MachineName, Arc<RosterMachine>>, row: &MachineRow) -> Option<Arc<RosterMachine>> {
+    roster.get(&row.name).filter(|member| member.key == row.key).cloned()
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
-use hyper::header::{CONNECTION, CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
+use hyper::header::{CONNECTION, CONTENT_RANGE, ETAG, EXPECT, HeaderName, IF_NONE_MATCH, RANGE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -30,6 +31,9 @@ use stead_protocol::{
 
 /// How long a body may take.
 const BODY: Duration = Duration::from_secs(30);
+/// The longest body that is read of a request that is refused before, and how long that may take.
+const LONGEST_UNREAD: usize = 64 << 10;
+const UNREAD: Duration = Duration::from_secs(1);
 /// The longest part of a content that is answered at once.
 const LONGEST_PART: u64 = 4 << 20;
 
@@ -110,7 +114,7 @@ impl Controller {
     /// The answer to a request, wherever it came from.
     pub async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
     where
-        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
     {
         let reply = match routed(&self, request).await {
             Ok(reply) => reply,
@@ -121,28 +125,54 @@ impl Controller {
     }
 }
 
-/// Has an answer say that its connection ends, where a body was not read: into that no client must send another request.
-fn unread(reply: Box<Reply>, has_body: bool) -> Box<Reply> {
-    if has_body { Box::new(with(*reply, CONNECTION, "close")) } else { reply }
+/// A refusal before a body was read. One that is short is read first: clients read no answer before they have sent it. Behind any other one
+/// the connection ends, which the answer says: into that no client must send another request.
+async fn unread<B>(reply: Box<Reply>, body: B, waits: bool) -> Box<Reply>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
+{
+    // A client that waits to be asked for it sends nothing when it is refused.
+    let is_short = !waits && body.size_hint().lower() <= LONGEST_UNREAD as u64;
+    if body.is_end_stream() || is_short && Box::pin(is_forgotten(body)).await {
+        return reply;
+    }
+    Box::new(with(*reply, CONNECTION, "close"))
+}
+
+/// Reads a body, and returns whether that was all of it.
+async fn is_forgotten<B>(body: B) -> bool
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let mut body = pin!(Limited::new(body, LONGEST_UNREAD));
+    let all = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    timeout(UNREAD, all).await.unwrap_or(false)
 }
 
 async fn routed<B>(controller: &Arc<Controller>, request: Request<B>) -> Answered
 where
-    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
 {
-    let (head, body) = request.into_parts();
-    let has_body = !body.is_end_stream();
+    let (head, mut body) = request.into_parts();
+    let waits = head.headers.contains_key(EXPECT);
     let Some((route, mut asked)) = Asked::of(head) else {
-        return Err(unread(refused(StatusCode::NOT_FOUND, "not found"), has_body));
+        return Err(unread(refused(StatusCode::NOT_FOUND, "not found"), body, waits).await);
     };
     // Whoever is not known at all is refused before anything of a body is read.
     let machine = match Box::pin(controller.known(route, &asked)).await {
         Ok(machine) => machine,
-        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, has_body)),
+        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, body, waits).await),
     };
-    asked.body = match taken(route, body).await {
+    asked.body = match taken(route, &mut body).await {
         Ok(body) => body,
-        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, has_body)),
+        Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, body, waits).await),
     };
     // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
     let Some(machine) = machine else {
@@ -166,13 +196,13 @@ where
 }
 
 /// The body of a request, as far as it is not too long and does not take too long.
-async fn taken<B>(route: &Route, body: B) -> Result<Bytes, Box<Reply>>
+async fn taken<B>(route: &Route, body: &mut B) -> Result<Bytes, Box<Reply>>
 where
-    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
 {
     let limit = match route.action {
         Action::Enrol | Action::Accept => LONGEST_ENROLMENT,
-        Action::StoreBlob | Action::Publish => LONGEST_BLOB,
+        Action::StoreBlob | Action::Publish | Action::Plan => LONGEST_BLOB,
         _ => LONGEST_BODY,
     };
     // One that says beforehand that it is too long is not waited for.
@@ -424,8 +454,7 @@ impl Controller {
 
 /// The answer to a machine, which says whether it is held: it stays as it is, and shows why.
 fn held(reply: Reply, machine: &Machine, now: u64) -> Reply {
-    let hold = machine.row().held.clone().filter(|(until, _)| *until > now);
-    match hold {
+    match machine.held(now) {
         Some((until, why)) => {
             with(reply, HeaderName::from_static(stead_protocol::HOLD), &stead_protocol::hold_header(until, &why))
         }

@@ -127,14 +127,17 @@ impl FleetStore {
     }
 
     /// Has new sessions be derived from another secret a while from now, in milliseconds: until then each controller has read it. Those
-    /// of the secret before are accepted until the next time.
+    /// of the secret that is used until then are accepted until the next time.
     pub fn rotate_sessions(&mut self, make: impl Fn() -> String, behind: u64) -> Result<(), FleetStoreError> {
-        let former = self.sessions(&make)?.pop();
-        let since = self.now()?.saturating_add(behind);
-        let former = former.map(|former| (former.secret.expose().clone(), former.since));
-        let kept: Vec<(String, u64)> = former.into_iter().chain([(make(), since)]).collect();
-        let kept = serde_json::to_string(&kept).map_err(|_| FleetStoreError::Row("the sessions"))?;
+        // The first one is made before it is decided.
+        self.sessions(&make)?;
+        let now = self.now()?;
         self.engine.begin(engine::Scope::Decides)?;
+        let former = self.sessions(&make)?;
+        let used = former.iter().rposition(|epoch| epoch.since <= now).unwrap_or_default();
+        let former = former.into_iter().skip(used).map(|epoch| (epoch.secret.expose().clone(), epoch.since));
+        let kept: Vec<(String, u64)> = former.chain([(make(), now.saturating_add(behind))]).collect();
+        let kept = serde_json::to_string(&kept).map_err(|_| FleetStoreError::Row("the sessions"))?;
         schema::state(self.engine(), "sessions", &kept)?;
         self.engine.commit()
     }

@@ -294,10 +294,10 @@ pub enum Written {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteRefusal {
     /// The token is not known, was used up or is too old.
-    #[error("the token is not valid, or no longer")]
+    #[error("the token is invalid, used up or expired")]
     Token,
     /// The link is not known, was used or is too old.
-    #[error("the link is not valid, or no longer")]
+    #[error("the link is invalid, used or expired")]
     Invitation,
     /// Another machine has the name.
     #[error("the name '{0}' is taken: retire that machine, or use another name")]

@@ -9,14 +9,23 @@ mod controllers;
 mod keys;
 mod machine;
 mod operators;
+mod queue;
 mod random;
 #[path = "../support/site.rs"]
 mod site;
 mod world;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use bytes::Bytes;
+use controllers::BEGIN;
+use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
 use random::Random;
+use stead_fleet::server::Controller;
+use stead_protocol::{EventShown, ListPage, MachineState};
 use stead_testkit::{asked, times};
 use world::{History, Nature, World};
 
@@ -43,6 +52,7 @@ fn nature(random: &mut Random) -> Nature {
         deaths: random.happens(700),
         cuts: random.happens(400),
         restores: random.happens(400),
+        killed: 0,
         away: None,
     }
 }
@@ -100,6 +110,7 @@ fn calm(machines: usize) -> Nature {
         deaths: false,
         cuts: false,
         restores: false,
+        killed: 0,
         away: None,
     }
 }
@@ -142,6 +153,40 @@ fn machines_come_back_apart_when_a_controller_was_away_for_long() {
     println!("{machines} machines are back within {last} ms of a controller that was away for {hours} h");
     // The longest wait is five minutes, and a second.
     assert!(last <= 301_000 + 1_000, "{last}");
+}
+
+/// When a controller said of machines that they are silent, in milliseconds behind the beginning: of the last thousand events.
+async fn silent(controller: Arc<Controller>) -> BTreeMap<String, u64> {
+    let request = Request::get("/v1/events?most=1000").header("authorization", "Bearer operator");
+    let answer = controller.answer(request.body(Full::new(Bytes::new())).unwrap()).await;
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let page: ListPage<EventShown> = serde_json::from_slice(&body).unwrap();
+    let silent = page.items.into_iter().filter_map(|event| match event {
+        EventShown::State { at, machine, to: MachineState::Silent, .. } => Some((machine, at - BEGIN)),
+        _ => None,
+    });
+    silent.collect()
+}
+
+/// `STEAD_SIM_SILENT=50` has ten thousand machines, of which five hundred end for good.
+#[test]
+fn machines_that_end_are_said_to_be_silent_in_time_and_no_other_is() {
+    let machines = 200 * times("STEAD_SIM_SILENT", 1);
+    let nature = Nature { killed: machines / 20, trouble: 300_000, ..calm(machines) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (history, silent) = runtime.block_on(async {
+        let mut world = World::new(4, nature);
+        world.run().await;
+        let controller = world.controller().unwrap();
+        (std::mem::take(&mut world.history), silent(controller).await)
+    });
+    assert!(history.wrong.is_empty() && history.settled.is_some(), "{:#?}", history.wrong);
+    assert_eq!(history.killed.len(), machines / 20);
+    assert!(silent.keys().eq(history.killed.keys()), "{silent:?} of {:?}", history.killed);
+    let longest = silent.iter().map(|(machine, at)| at - history.killed[machine]).max().unwrap();
+    println!("{} of {machines} machines end, and are silent within {longest} ms; no other one is", silent.len());
+    // Two intervals of 60 s, and ten seconds, and those in which a controller looks.
+    assert!(longest <= 130_000 + 4_000, "{longest}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
-use stead_fleet::server::Look;
+use stead_fleet::server::{Controller, Look};
 use stead_protocol::{DesiredAnswer, MachineAnswer, MachineCall, MachineEvent};
 use stead_release::Name;
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use crate::controllers::{BEGIN, Process, Running, Time, copied, lead, open};
 use crate::machine::{Effect, Simulated};
 use crate::operators::{Job, Operator};
+use crate::queue::Due;
 use crate::random::Random;
 
 /// How long a machine waits for an answer.
@@ -48,6 +49,8 @@ pub(crate) struct Nature {
     pub(crate) cuts: bool,
     /// The store is lost, and an older copy takes its place.
     pub(crate) restores: bool,
+    /// So many machines end for good.
+    pub(crate) killed: usize,
     /// All controllers are away from a time on, for so long, in milliseconds.
     pub(crate) away: Option<(u64, u64)>,
 }
@@ -59,6 +62,7 @@ enum Happening {
     Apply(usize, u64),
     Report(usize),
     BeginMachine(usize),
+    Kill(usize),
     Look(usize, Look),
     Turn(usize),
     BeginController(usize),
@@ -101,6 +105,8 @@ pub(crate) struct History {
     pub(crate) published_at: Vec<u64>,
     /// The requests by machines and numbers.
     numbers: BTreeMap<(usize, u64), String>,
+    /// When each machine ended for good, likewise, by its name.
+    pub(crate) killed: BTreeMap<String, u64>,
     pub(crate) deaths: u64,
     pub(crate) restores: u64,
     pub(crate) reports: u64,
@@ -115,7 +121,7 @@ pub(crate) struct World {
     _folder: tempfile::TempDir,
     store: PathBuf,
     copy: Option<PathBuf>,
-    queue: BinaryHeap<Due>,
+    queue: BinaryHeap<Due<Happening>>,
     count: u64,
     controllers: Vec<Option<Running>>,
     waiting: Vec<BTreeMap<u64, Client>>,
@@ -125,29 +131,6 @@ pub(crate) struct World {
     /// What a controller in its present process answered to each machine last.
     desired: BTreeMap<(usize, usize), (String, u64)>,
     pub(crate) history: History,
-}
-
-/// An event, its time, and its order among those of that time.
-struct Due(u64, u64, Happening);
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.0, other.1).cmp(&(self.0, self.1))
-    }
 }
 
 impl World {
@@ -177,6 +160,11 @@ impl World {
             desired: BTreeMap::new(),
             history: History::default(),
         }
+    }
+
+    /// A controller that is there.
+    pub(crate) fn controller(&self) -> Option<Arc<Controller>> {
+        self.controllers.iter().flatten().next().map(|running| Arc::clone(&running.controller))
     }
 
     fn now(&self) -> u64 {
@@ -240,6 +228,10 @@ impl World {
         if let Some((from, length)) = self.nature.away {
             self.later(from, Happening::Away(length));
         }
+        for number in 0..self.nature.killed {
+            let wait = self.random.between(60_000, 120_000);
+            self.later(wait, Happening::Kill(number * self.nature.machines / self.nature.killed));
+        }
         self.later(self.nature.trouble, Happening::Settle);
     }
 
@@ -276,6 +268,10 @@ impl World {
                 }
             }
             Happening::BeginMachine(at) => self.begin_machine(at),
+            Happening::Kill(at) => {
+                self.machines[at].end();
+                self.history.killed.insert(self.machines[at].name.to_string(), now - BEGIN);
+            }
             Happening::Look(at, look) => self.look(at, look),
             Happening::Turn(at) => {
                 self.look(at, Look::AtAll);

@@ -19,11 +19,12 @@ fn main() -> ExitCode {
 fn run(case: &Case) -> Result<Computed, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let steps = case.section("steps");
-    let file = script::run(&StorePlace::File(folder.path().join("fleet.db")), steps)?;
-    if let Some(server) = cluster::database(&case.name) {
-        let other = script::run(&server, steps)?;
+    let file = script::run(&StorePlace::File(folder.path().join("fleet.db")), 1, steps)?;
+    for controllers in [1, 3] {
+        let Some(server) = cluster::database(&case.name) else { break };
+        let other = script::run(&server, controllers, steps)?;
         if other != file {
-            return Err(format!("PostgreSQL says otherwise:\n{other}--- than SQLite:\n{file}"));
+            return Err(format!("{controllers} on PostgreSQL say otherwise:\n{other}--- than SQLite:\n{file}"));
         }
     }
     Ok(vec![("steps", file)])

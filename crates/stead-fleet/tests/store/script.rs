@@ -32,22 +32,24 @@ impl Known {
     }
 }
 
-/// Runs the steps, and returns the same lines with their outcomes.
-pub(crate) fn run(place: &StorePlace, steps: &str) -> Result<String, String> {
-    let mut store = place.open().map_err(|error| error.to_string())?;
+/// Runs the steps as those of some controllers, each in its turn, and returns the same lines with their outcomes.
+pub(crate) fn run(place: &StorePlace, controllers: usize, steps: &str) -> Result<String, String> {
+    let open = || place.open().map_err(|error| error.to_string());
+    let mut stores = (0..controllers).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
     let (mut known, mut lines) = (Known::default(), String::new());
-    for line in steps.lines() {
+    for (at, line) in steps.lines().enumerate() {
+        let store = &mut stores[at % controllers];
         let step = line.split(" -> ").next().unwrap_or_default();
         let outcome = match step.split_once(' ').unwrap_or((step, "")) {
-            ("show", what) => show(&mut store, &known, what)?,
+            ("show", what) => show(store, &known, what)?,
             ("open", _) => {
-                store = place.open().map_err(|error| error.to_string())?;
+                *store = open()?;
                 "open".to_owned()
             }
-            ("again", _) => commit(&mut store, &mut known)?,
+            ("again", _) => commit(store, &mut known)?,
             _ => {
                 known.last = unit(&mut known, step)?;
-                commit(&mut store, &mut known)?
+                commit(store, &mut known)?
             }
         };
         let _ = writeln!(lines, "{step} -> {outcome}");

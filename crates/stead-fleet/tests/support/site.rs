@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +21,8 @@ use stead_fleet::tls;
 use stead_hosts::MachineName;
 use stead_protocol::{EnrolRequest, Proof, SentReport, SessionSecret};
 use stead_release::{
-    ChainLink, Digest, MachineReport, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine,
-    SealedParameters, SealingKey, Signable, Signed, Signers,
+    ChainLink, Digest, MachineReport, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterHold,
+    RosterMachine, SealedParameters, SealingKey, Signable, Signed, Signers, Succession,
 };
 use stead_system::folder::Folder;
 use ureq::Agent;
@@ -174,6 +175,20 @@ pub(crate) fn try_ask(
     Ok(Answer { status, headers, body: response.body_mut().with_config().limit(100 << 20).read_to_vec()? })
 }
 
+/// A connection that speaks TLS and nothing more.
+pub(crate) fn tls_to(certificate: &[u8], port: u16) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    use rustls::pki_types::pem::PemObject as _;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
+    let provider = rustls::crypto::ring::default_provider().into();
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let client = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    rustls::StreamOwned::new(client, stream)
+}
+
 /// Puts an operator into a store, as `stead-fleet operator` does.
 pub(crate) fn operator(place: &StorePlace, name: &str, role: &str) -> String {
     let token = format!("token of {name}");
@@ -277,10 +292,15 @@ impl Key {
 pub(crate) struct Operators {
     pub(crate) signer: Key,
     pub(crate) root: Signed<Root>,
-    releases: BTreeMap<String, Numbered>,
+    /// The list of signers in force: its number and digest.
+    list: Numbered,
+    pub(crate) releases: BTreeMap<String, Numbered>,
     rosters: Option<Numbered>,
     /// The keys that secrets are sealed to, as rosters have them.
     pub(crate) sealing: BTreeMap<MachineName, SealingKey>,
+    /// The holds of the next roster, and the last act that it names.
+    pub(crate) holds: BTreeMap<MachineName, RosterHold>,
+    pub(crate) acts: Option<Digest>,
     /// The digests that the next release commits to.
     pub(crate) sealed: Option<SealedParameters>,
 }
@@ -290,8 +310,9 @@ impl Operators {
         let signer = Key::new(200);
         let signers = Signers::new([signer.public.clone()].into(), 1).unwrap();
         let root = Signed::new(Root { name: "shop".parse().unwrap(), signers });
-        let (releases, sealing) = (BTreeMap::new(), BTreeMap::new());
-        Self { signer, root, releases, rosters: None, sealing, sealed: None }
+        let (releases, sealing, holds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let list = Numbered { number: 0, digest: root.digest() };
+        Self { signer, root, list, releases, rosters: None, sealing, holds, acts: None, sealed: None }
     }
 
     fn link(&self, last: Option<&Numbered>) -> ChainLink {
@@ -299,10 +320,10 @@ impl Operators {
         let parent = last.map_or_else(|| root.clone(), |last| last.digest.clone());
         let number = last.map_or(1, |last| last.number + 1);
         ChainLink {
-            fleet: root.clone(),
+            fleet: root,
             number,
             parent,
-            signers: root,
+            signers: self.list.digest.clone(),
             made: Timestamp::from_second(1_700_000_000).unwrap(),
         }
     }
@@ -317,6 +338,18 @@ impl Operators {
             Release { link, channel: channel.parse().unwrap(), expires, selector, bundle, parameters, sealed };
         let signed = self.signer.signed(release);
         self.releases.insert(channel.to_owned(), Numbered { number, digest: signed.digest() });
+        signed.to_text()
+    }
+
+    /// Another list of one signer, who signs from here on.
+    pub(crate) fn succeeded_by(&mut self, next: Key) -> String {
+        let link = ChainLink { number: self.list.number + 1, parent: self.list.digest.clone(), ..self.link(None) };
+        let last = self.releases.iter().map(|(channel, last)| (channel.parse().unwrap(), last.clone())).collect();
+        let signers = Signers::new([next.public.clone()].into(), 1).unwrap();
+        let number = link.number;
+        let signed = self.signer.signed(Succession { link, last, roster: self.rosters.clone(), signers });
+        self.list = Numbered { number, digest: signed.digest() };
+        self.signer = next;
         signed.to_text()
     }
 
@@ -340,10 +373,15 @@ impl Operators {
         let number = link.number;
         let member = |name: &MachineName, key: &PublicKey, role: &str| {
             let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
-            RosterMachine { key: key.clone(), sealing: self.sealing.get(name).cloned(), labels }
+            RosterMachine {
+                key: key.clone(),
+                sealing: self.sealing.get(name).cloned(),
+                labels,
+                hold: self.holds.get(name).cloned(),
+            }
         };
         let machines = machines.iter().map(|(name, key, role)| ((*name).clone(), member(name, key, role))).collect();
-        let signed = self.signer.signed(Roster { link, machines, floors });
+        let signed = self.signer.signed(Roster { link, acts: self.acts.clone(), machines, floors });
         self.rosters = Some(Numbered { number, digest: signed.digest() });
         signed.to_text()
     }

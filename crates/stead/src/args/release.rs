@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use stead_hosts::MachineName;
-use stead_release::{Name, PublicKey, Selector};
+use stead_release::{Digest, Name, PublicKey, Selector};
 
 use super::document::Supplied;
 use super::values::assignment;
-use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest, SecretsRequest};
+use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest, RosterChange, SecretsRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Subcommand)]
@@ -89,7 +89,7 @@ pub(crate) enum RosterCommand {
         #[arg(long = "label", value_name = "NAME=VALUE", value_parser = assignment)]
         labels: Vec<(String, String)>,
         #[command(flatten)]
-        next: Next,
+        next: NextRoster,
     },
     /// Remove a machine
     Remove {
@@ -97,8 +97,39 @@ pub(crate) enum RosterCommand {
         #[arg(value_parser = machine)]
         machine: MachineName,
         #[command(flatten)]
-        next: Next,
+        next: NextRoster,
     },
+    /// Hold a machine at its release for a while
+    Hold {
+        /// The name of the machine
+        #[arg(value_parser = machine)]
+        machine: MachineName,
+        /// For how long, such as 3d or 12h
+        #[arg(long = "for", value_name = "TIME", value_parser = time)]
+        lasts: Duration,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+        #[command(flatten)]
+        next: NextRoster,
+    },
+    /// Let a machine that is held go on
+    Unhold {
+        /// The name of the machine
+        #[arg(value_parser = machine)]
+        machine: MachineName,
+        #[command(flatten)]
+        next: NextRoster,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextRoster {
+    /// The last act that its signers saw, as 'stead fleet audit verify' prints it: 'stead fleet apply' refuses another one
+    #[arg(long, value_name = "DIGEST")]
+    acts: Option<Digest>,
+    #[command(flatten)]
+    next: Next,
 }
 
 #[derive(Debug, Args)]
@@ -215,21 +246,30 @@ impl From<Make> for MakeRequest {
     }
 }
 
+impl From<RosterCommand> for ReleaseRequest {
+    fn from(command: RosterCommand) -> Self {
+        let (machine, change, NextRoster { acts, next }) = match command {
+            RosterCommand::Add { machine, keys, labels, next } => {
+                let keys = match (keys.key, keys.identity) {
+                    (Some(key), _) => KeysOfMachine::Key(key),
+                    (None, identity) => KeysOfMachine::Identity(identity.unwrap_or_else(|| PathBuf::from("-"))),
+                };
+                (machine, RosterChange::Add { keys, labels: labels.into_iter().collect() }, next)
+            }
+            RosterCommand::Remove { machine, next } => (machine, RosterChange::Remove, next),
+            RosterCommand::Hold { machine, lasts, why, next } => (machine, RosterChange::Hold { lasts, why }, next),
+            RosterCommand::Unhold { machine, next } => (machine, RosterChange::Unhold, next),
+        };
+        Self::Roster { machine, change, acts, draft: next.into() }
+    }
+}
+
 impl From<Release> for ReleaseRequest {
     fn from(release: Release) -> Self {
         match release {
             Release::Root { name, signers, out } => Self::Root { name, signers: signers.into(), out },
             Release::Signers { signers, next } => Self::Signers { signers: signers.into(), draft: next.into() },
-            Release::Roster { command: RosterCommand::Add { machine, keys, labels, next } } => {
-                let keys = match (keys.key, keys.identity) {
-                    (Some(key), _) => KeysOfMachine::Key(key),
-                    (None, identity) => KeysOfMachine::Identity(identity.unwrap_or_else(|| PathBuf::from("-"))),
-                };
-                Self::Add { machine, keys, labels: labels.into_iter().collect(), draft: next.into() }
-            }
-            Release::Roster { command: RosterCommand::Remove { machine, next } } => {
-                Self::Remove { machine, draft: next.into() }
-            }
+            Release::Roster { command } => command.into(),
             Release::Make(make) => Self::Make(make.into()),
             Release::Seal { file, fleet, secrets } => Self::Seal { file, fleet, secrets },
             Release::Sign { file, keys } => Self::Sign { file, keys },

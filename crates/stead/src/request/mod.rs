@@ -27,7 +27,7 @@ pub(crate) use dsc::{
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
 pub(crate) use hosts::{AT_ONCE, ArtifactsRequest, Elevation, FactsRequest, FleetRequest, HostsRequest};
-pub(crate) use release::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest, SecretsRequest};
+pub(crate) use release::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest, RosterChange, SecretsRequest};
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stead_hosts::MachineName;
-use stead_release::{Name, PublicKey, Selector};
+use stead_release::{Digest, Name, PublicKey, Selector};
 
 use super::Supplied;
 use crate::terminal::Output;
@@ -15,13 +15,21 @@ use crate::terminal::Output;
 pub(crate) enum ReleaseRequest {
     Root { name: Name, signers: NewSigners, out: PathBuf },
     Signers { signers: NewSigners, draft: Draft },
-    Add { machine: MachineName, keys: KeysOfMachine, labels: BTreeMap<String, String>, draft: Draft },
-    Remove { machine: MachineName, draft: Draft },
+    Roster { machine: MachineName, change: RosterChange, acts: Option<Digest>, draft: Draft },
     Make(MakeRequest),
     Seal { file: PathBuf, fleet: PathBuf, secrets: PathBuf },
     Sign { file: PathBuf, keys: Vec<PathBuf> },
     Verify { file: PathBuf, fleet: PathBuf },
     Show { file: PathBuf, output: Output },
+}
+
+/// A change of a machine in a roster.
+#[derive(Debug)]
+pub(crate) enum RosterChange {
+    Add { keys: KeysOfMachine, labels: BTreeMap<String, String> },
+    Remove,
+    Hold { lasts: Duration, why: String },
+    Unhold,
 }
 
 /// The public keys of a machine of a roster.

@@ -1,6 +1,7 @@
 //! `stead release`: what operators sign, and what machines that follow a source make of it.
 
 mod make;
+mod roster;
 mod seal;
 mod show;
 mod sign;
@@ -10,21 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use stead_hosts::MachineName;
 use stead_release::{
-    ChainLink, MachineReport, Numbered, PublicIdentity, PublicKey, Root, Roster, RosterMachine, Signable, Signed,
-    Signers, Succession,
+    ChainLink, MachineReport, Numbered, PublicIdentity, PublicKey, ReleaseRefusal, Root, Signable, Signed, Signers,
+    Succession,
 };
-use stead_release::{ReleaseRefusal, are_labels};
 
 use self::show::{agreed, show};
 use self::sign::sign;
 use self::source::{AnyStatement, Source, Unusable};
 use crate::commands::files;
 use crate::exit::Exit;
-use crate::input;
 use crate::process_env::ProcessEnv;
-use crate::request::{Draft, KeysOfMachine, NewSigners, ReleaseRequest};
+use crate::request::{Draft, NewSigners, ReleaseRequest};
 use crate::terminal::{complain, plain, print};
 
 /// Carries out what is asked for.
@@ -32,9 +30,9 @@ pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
     let done = match request {
         ReleaseRequest::Root { name, signers, out } => root(name, signers, out),
         ReleaseRequest::Signers { signers, draft } => next_signers(signers, draft),
-        ReleaseRequest::Add { machine, keys, labels, draft } => member(keys, labels.clone())
-            .and_then(|member| next_roster(draft, |machines| add(machines, machine, member))),
-        ReleaseRequest::Remove { machine, draft } => next_roster(draft, |machines| remove(machines, machine)),
+        ReleaseRequest::Roster { machine, change, acts, draft } => {
+            roster::next_roster(machine, change, acts.as_ref(), draft)
+        }
         ReleaseRequest::Make(request) => make::make(request, env),
         ReleaseRequest::Seal { file, fleet, secrets } => seal::seal(file, fleet, secrets),
         ReleaseRequest::Sign { file, keys } => sign_file(file, keys),
@@ -189,58 +187,6 @@ fn next_signers(asked: &NewSigners, draft: &Draft) -> Result<(), Failed> {
     finish(new, draft, &source.signers(number + 1), &source)?;
     complain("note: a roster is signed by the list in force: make it again, too");
     Ok(())
-}
-
-type Machines = BTreeMap<MachineName, RosterMachine>;
-
-fn member(keys: &KeysOfMachine, labels: BTreeMap<String, String>) -> Result<RosterMachine, Failed> {
-    let path = match keys {
-        KeysOfMachine::Key(key) => return Ok(RosterMachine { key: key.clone(), sealing: None, labels }),
-        KeysOfMachine::Identity(path) => path,
-    };
-    let bytes = source::read(path).map_err(Unusable::from)?;
-    let refused = |refusal| Failed::Source(Unusable::Refused { path: input::shown(path).into(), refusal });
-    let PublicIdentity { key, sealing } = PublicIdentity::read(&bytes).map_err(refused)?;
-    Ok(RosterMachine { key, sealing: Some(sealing), labels })
-}
-
-fn add(machines: &mut Machines, name: &MachineName, member: RosterMachine) -> Result<(), Failed> {
-    if !are_labels(&member.labels) {
-        return Err(wrong(
-            "a label is not one that filters can name",
-            "labels are words, and their values have one line",
-        ));
-    }
-    let shares =
-        |known: &RosterMachine| known.key == member.key || (known.sealing.is_some() && known.sealing == member.sealing);
-    if let Some((other, _)) = machines.iter().find(|(other, known)| *other != name && shares(known)) {
-        return Err(wrong(format!("'{other}' has that key"), "each machine makes a key of its own"));
-    }
-    machines.insert(name.clone(), member);
-    Ok(())
-}
-
-fn remove(machines: &mut Machines, name: &MachineName) -> Result<(), Failed> {
-    let removed = machines.remove(name);
-    removed.map(drop).ok_or_else(|| Failed::Wrong(format!("there is no machine '{name}' in the roster"), None))
-}
-
-fn next_roster(draft: &Draft, change: impl FnOnce(&mut Machines) -> Result<(), Failed>) -> Result<(), Failed> {
-    let source = Source::open(&draft.fleet)?;
-    let former = source.roster_to_change()?;
-    let first = || Numbered { number: 0, digest: source.fleet.root().clone() };
-    let number = former
-        .as_ref()
-        .map_or_else(first, |former| Numbered { number: former.statement().link.number, digest: former.digest() });
-    let mut machines = former.map(|former| former.statement().machines.clone()).unwrap_or_default();
-    change(&mut machines)?;
-    let mut floors = BTreeMap::new();
-    for channel in source.channels()? {
-        let release = source.walk(&channel, None)?.floor().release.clone();
-        floors.insert(channel, release);
-    }
-    let new = Roster { link: link(&source, number), machines, floors };
-    finish(new, draft, &source.roster_path(), &source)
 }
 
 fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {

@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use stead_core::visible::visible_but;
 use stead_release::{
-    ChainLink, EnvelopeAddress, MachineReport, Numbered, PublicIdentity, Release, Roster, Signable, Signature, Signed,
-    Signers, Succession,
+    ChainLink, Digest, EnvelopeAddress, MachineReport, Numbered, PublicIdentity, Release, Roster, Signable, Signature,
+    Signed, Signers, Succession,
 };
 
 use super::source::AnyStatement;
@@ -60,19 +60,23 @@ fn data(any: &AnyStatement) -> Json {
             described(signed, &json!({ "link": of_link(link), "last": last, "roster": roster, "signers": signers }))
         }
         AnyStatement::Roster(signed) => {
-            let Roster { link, machines, floors } = signed.statement();
+            let Roster { link, acts, machines, floors } = signed.statement();
             let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::RosterMachine)| {
                 let mut shown =
                     json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
                 if let Some(key) = &member.sealing {
                     shown["sealing"] = key.to_string().into();
                 }
+                if let Some(hold) = &member.hold {
+                    shown["hold"] = json!({ "until": hold.until().to_string(), "why": hold.why() });
+                }
                 shown
             };
             let machines: Vec<Json> = machines.iter().map(machine).collect();
             let floors: serde_json::Map<_, _> =
                 floors.iter().map(|(name, floor)| (name.to_string(), numbered(floor))).collect();
-            described(signed, &json!({ "link": of_link(link), "machines": machines, "floors": floors }))
+            let acts = acts.as_ref().map(Digest::as_str);
+            described(signed, &json!({ "link": of_link(link), "acts": acts, "machines": machines, "floors": floors }))
         }
         AnyStatement::Report(signed) => described(signed, &of_report(signed.statement())),
         AnyStatement::Envelope(envelope) => {
