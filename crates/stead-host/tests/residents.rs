@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use stead_core::call::{Execution, FailureKind};
+use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::manifest::{Declaration, Manifest, ManifestForm, parse, unplaced};
 use stead_host::command::{CommandProvider, CommandSettings, Residents};
 use stead_host::provider::{Context, Plain, Provider};
@@ -159,22 +159,25 @@ fn check(seed: u64) {
                     let begun = Instant::now();
                     let reply = provider.set(&cx, &input, Execution::Actual);
                     assert!(begun.elapsed() < Duration::from_secs(20), "seed {seed}: {way} took {:?}", begun.elapsed());
-                    // Under load even the start of a process can take too long.
-                    let is_late = reply.as_ref().is_err_and(|failure| failure.kind == FailureKind::Deadline);
-                    (*way, reply.is_ok_and(|reply| reply.after.is_some()), is_late)
+                    (*way, reply.map(|reply| reply.after.is_some()))
                 };
                 ways.iter().enumerate().map(call).collect::<Vec<_>>()
             })
         })
         .collect();
-    let ended: Vec<(&'static str, bool, bool)> =
+    let ended: Vec<(&'static str, Result<bool, Failure>)> =
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
-    for (way, is_right, _) in &ended {
+    for (way, answer) in &ended {
         let cannot = ["die", "half", "hang", "stall", "foreign", "nonsense", "huge", "deaf", "mute"].contains(way);
-        assert!(!(cannot && *is_right), "seed {seed}: {way} was answered");
+        assert!(!(cannot && *answer == Ok(true)), "seed {seed}: {way} was answered");
     }
-    let is_harmless = ended.iter().all(|(way, ..)| ["well", "late", "child"].contains(way));
-    let is_answered = ended.iter().all(|(_, is_right, is_late)| *is_right || *is_late);
+    let is_harmless = ended.iter().all(|(way, _)| ["well", "late", "child"].contains(way));
+    // Under load even the start of a process can take too long, and one that is silent for too long is ended with all calls that it has.
+    let is_late = |failure: &Failure| failure.kind == FailureKind::Deadline;
+    let anybody_late = ended.iter().any(|(_, answer)| answer.as_ref().is_err_and(is_late));
+    let is_excused =
+        |failure: &Failure| is_late(failure) || anybody_late && failure.message.contains("did not end another call");
+    let is_answered = ended.iter().all(|(_, answer)| answer.as_ref().map_or_else(is_excused, |is_right| *is_right));
     assert!(!is_harmless || is_answered, "seed {seed}: {ended:?}");
     drop(provider);
     let mut sent = BTreeMap::<String, usize>::new();
