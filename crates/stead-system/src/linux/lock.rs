@@ -66,6 +66,8 @@ impl LockError {
     pub fn is_without_place(&self) -> bool {
         match self {
             Self::Directory(_) => true,
+            // Nobody can lock anything there, also where the file of the lock is left from before.
+            Self::System { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
             Self::Store(error) => !matches!(error, FolderError::Directory { source: OpenError::Untrusted(_), .. }),
             _ => false,
         }
@@ -324,7 +326,7 @@ impl Place {
     pub fn lock(&self, cancel: &Cancel, deadline: Duration) -> Result<Option<Lock>, LockError> {
         let Some(locks) = self.writes().locks() else { return Ok(None) };
         match locks.lock_place(self, Wait { cancel, deadline, on_wait: &mut |_| ControlFlow::Continue(()) }) {
-            Err(LockError::Directory(_)) => Ok(None),
+            Err(error) if error.is_without_place() => Ok(None),
             locked => locked.map(Some),
         }
     }

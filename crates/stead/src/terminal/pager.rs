@@ -42,7 +42,8 @@ fn words(variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
     }
     let stated = variable("STEAD_PAGER").or_else(|| variable("PAGER")).unwrap_or_else(|| "less".to_owned());
     let words: Vec<String> = stated.split_whitespace().map(str::to_owned).collect();
-    if words.first().is_some_and(|name| name == "cat") { Vec::new() } else { words }
+    // Who states `false` wants none either: it would show nothing.
+    if words.first().is_some_and(|name| matches!(&**name, "cat" | "false")) { Vec::new() } else { words }
 }
 
 /// What the pager is given besides the environment of this process: `less` shows colours and leaves what was read on the screen.
@@ -65,6 +66,7 @@ mod tests {
             (&[("TERM", "xterm"), ("PAGER", "more"), ("STEAD_PAGER", "most")], &["most"]),
             (&[("TERM", "xterm"), ("PAGER", "more"), ("STEAD_PAGER", "")], &[]),
             (&[("TERM", "xterm"), ("PAGER", "cat")], &[]),
+            (&[("TERM", "xterm"), ("PAGER", "false")], &[]),
             (&[("TERM", "dumb"), ("PAGER", "more")], &[]),
             (&[("PAGER", "more")], &[]),
         ] {
