@@ -37,7 +37,7 @@ pub(super) fn get_ready(
     (mode, reconcile): (Mode, &ReconcileOptions),
 ) -> Result<Ready, Exit> {
     let (mut session, mut prepared) = prepare(request, view.output, session, Values::Required, mode)?;
-    warn_of_others(request, view);
+    warn_of_others(&prepared.sources, view);
     session.account_for_removed(&mut prepared, mode);
     if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
         return Err(refuse(&[finding], &session, view.output));
@@ -50,23 +50,29 @@ pub(super) fn get_ready(
     Ok(Ready { session, prepared, policy, parts: request.parts.clone(), width })
 }
 
-/// Warns root of a document that other users can change. What belongs to whoever is root by sudo counts as root's.
-fn warn_of_others(request: &DocumentRequest, view: View) {
+/// Warns root of files of a document that other users can change: itself, what it includes, and its parameters. What belongs to whoever
+/// is root by sudo counts as root's.
+fn warn_of_others(sources: &Sources, view: View) {
+    if view.volume <= Volume::Quiet {
+        return;
+    }
     let trust = match User::current().trust() {
         Trust::Root => Trust::RootAnywhere,
         other => other,
     };
     let own = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
     let is_own = |reason| matches!(reason, Distrust::Owner(user) | Distrust::DirectoryOf(user) if Some(user) == own);
-    let Origin::Path(path) = &request.origin else { return };
-    if view.volume > Volume::Quiet
-        && path != Path::new("-")
-        && let Err(OpenError::Untrusted(untrusted)) = judge(path, trust)
-        && !is_own(untrusted.reason)
-    {
-        let (path, help) = (path.display(), untrusted.help());
-        complain(&format!("warning: other users can change '{path}', which is run as root: {untrusted}"));
-        complain(&format!("help: {help}"));
+    for (_, source) in sources.iter() {
+        // What has no file, such as `<input>`, cannot be opened.
+        if let Err(OpenError::Untrusted(untrusted)) = judge(Path::new(&source.name), trust)
+            && !is_own(untrusted.reason)
+        {
+            let name = &source.name;
+            complain(&format!(
+                "warning: other users can change '{name}', which says what is done as root: {untrusted}"
+            ));
+            complain(&format!("help: {}", untrusted.help()));
+        }
     }
 }
 
