@@ -6,13 +6,14 @@ use stead_core::claims::{Claim, Extent};
 use stead_core::diag::Severity;
 use stead_core::diff::{Rules, differing, exists};
 use stead_core::manifest::{Lane, ResourceKind};
+use stead_core::planner::Method;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 use stead_system::fs::{Identity, SystemPath};
 
 use super::state::{bare, is_wrapped, listed, unequal};
-use super::{Checker, Depth, codes};
-use crate::provider::{State, TestReply};
+use super::{CheckedResource, Checker, Depth, codes};
+use crate::provider::{Asked, Context, MethodAnswer, State, TestReply};
 
 impl Checker<'_> {
     pub(super) fn operations(&mut self, depth: Depth) {
@@ -25,6 +26,7 @@ impl Checker<'_> {
         self.only_reads(&before);
         self.test(&before);
         self.alike(&before);
+        self.together(&before);
         let predicted = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
         if can.delete_what_if && self.deletes() {
             self.delete_what_if(&before);
@@ -53,6 +55,27 @@ impl Checker<'_> {
         match self.subject.provider.test(&self.cx, &self.desired) {
             Ok(reply) => self.judge(&reply, actual),
             Err(failure) => self.failed("test", &failure),
+        }
+    }
+
+    /// Checks that an adapter which takes several instances in one call answers for each of them what it answers for one.
+    fn together(&mut self, alone: &State) {
+        let CheckedResource { manifest, provider, .. } = self.subject;
+        let Some(together) = manifest.batch().and_then(|_| provider.together()) else { return };
+        let contexts = ["one", "another"].map(|name| Context { name: name.into(), ..self.cx.clone() });
+        let (can, desired) = (manifest.capabilities, self.desired.clone());
+        let asked = contexts.each_ref().map(|cx| Asked { type_name: &manifest.type_name, cx, input: &desired });
+        for (method, what) in [(Method::Get, "get"), (Method::Test, "test")] {
+            let is_there = if method == Method::Get { can.get } else { can.test };
+            let answers = if is_there { together.answer_all(method, &asked) } else { Vec::new() };
+            for answer in answers {
+                match answer {
+                    Ok(MethodAnswer::State(state)) => self.same(&format!("{what} of two instances"), &state, alone),
+                    Ok(MethodAnswer::Test(reply)) => self.judge(&reply, alone),
+                    Ok(MethodAnswer::Set(_) | MethodAnswer::Deleted(_)) => {}
+                    Err(failure) => self.failed(&format!("{what} of two instances"), &failure),
+                }
+            }
         }
     }
 

@@ -14,7 +14,10 @@ use super::output::Expected;
 use super::resident::failure_of;
 use super::secrets::Secrets;
 use super::{CommandProvider, check_verdict, digest, shape, with_pending};
-use crate::provider::{Asked, MethodAnswer, Together, TraceLevel};
+use crate::provider::{Asked, Context, MethodAnswer, Together, TraceLevel};
+
+/// How much one call may print for all of its instances, of which each may print what a call of its own may.
+const MOST_PRINTED: usize = 128 << 20;
 
 impl Together for CommandProvider {
     fn validate_all(&self, all: &[Asked<'_>]) -> Vec<Result<(), Failure>> {
@@ -62,23 +65,33 @@ impl CommandProvider {
         let valid = self.validate_all(all);
         let called: Vec<&Asked<'_>> =
             all.iter().zip(&valid).filter_map(|(asked, valid)| valid.is_ok().then_some(asked)).collect();
-        let printed = self.print(request, &called).and_then(|(printed, secrets)| {
-            let parts = parts_of(request, &printed, &called)?;
+        let mut answers = self.answers(request, &called).into_iter();
+        let unasked = || Err(self.unsupported(request.operation));
+        valid.into_iter().map(|valid| valid.and_then(|()| answers.next().unwrap_or_else(unasked))).collect()
+    }
+
+    /// Runs one program for all. Where it says too much of what is only read, each half of them is asked by itself.
+    fn answers(&self, request: &Request<'_>, called: &[&Asked<'_>]) -> Vec<Result<Printed, Failure>> {
+        let printed = self.print(request, called).and_then(|(printed, secrets)| {
+            let parts = parts_of(request, &printed, called)?;
             Ok((printed, secrets, parts))
         });
         let (printed, secrets, parts) = match printed {
             Ok(printed) => printed,
+            Err(failure) if failure.kind == FailureKind::OutputLimit && called.len() > 1 && !changes(request) => {
+                let (some, others) = called.split_at(called.len() / 2);
+                return [some, others].into_iter().flat_map(|half| self.answers(request, half)).collect();
+            }
             Err(failure) => {
                 let failure = of_all(failure, called.len());
-                return valid.into_iter().map(|valid| valid.and(Err(failure.clone()))).collect();
+                return called.iter().map(|_| Err(failure.clone())).collect();
             }
         };
-        let mut parts = called.iter().zip(parts).map(|(asked, part)| {
+        let answer = |(asked, part): (&&Asked<'_>, Result<PartValues, Failure>)| {
             let values = part.map_err(|failure| scrubbed(failure, &secrets))?;
             Ok(printed.part(asked.type_name.as_str(), values))
-        });
-        let unasked = || Err(self.unsupported(request.operation));
-        valid.into_iter().map(|valid| valid.and_then(|()| parts.next().unwrap_or_else(unasked))).collect()
+        };
+        called.iter().zip(parts).map(answer).collect()
     }
 
     /// Has a program print its answer for these.
@@ -91,7 +104,9 @@ impl CommandProvider {
             tracing::debug!("{} instances are handed to one '{}'", called.len(), request.operation);
         }
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
-        let printed = invocation.run(first.cx, &prepared)?;
+        let output_limit =
+            first.cx.output_limit.saturating_mul(called.len()).min(first.cx.output_limit.max(MOST_PRINTED));
+        let printed = invocation.run(&Context { output_limit, ..first.cx.clone() }, &prepared)?;
         Ok((printed, secrets))
     }
 
@@ -109,13 +124,17 @@ impl CommandProvider {
     }
 }
 
+fn changes(request: &Request<'_>) -> bool {
+    request.execution == Execution::Actual && matches!(request.operation, "set" | "delete")
+}
+
 /// Splits an answer by instance: the values, what is wrong with them, or the failure that the adapter states.
 fn parts_of(
     request: &Request<'_>,
     printed: &Printed,
     called: &[&Asked<'_>],
 ) -> Result<Vec<Result<PartValues, Failure>>, Failure> {
-    let changes = request.execution == Execution::Actual && matches!(request.operation, "set" | "delete");
+    let changes = changes(request);
     if printed.bytes().is_empty() && request.expected.is_none() {
         return Ok(called.iter().map(|_| Ok(Ok(Vec::new()))).collect());
     }
