@@ -141,8 +141,7 @@ class State(Resource):
         return rule and (lambda result, reruns: self.idem.is_pending(rule, ref, result, reruns))
 
     def call(self, ref, function, rule, desired, test, call):
-        # What a rule of the module is asked about counts: it may be pending with nothing that changes.
-        kept = call.pending or {} if rule else {"rerun_data": call.pending}
+        kept = call.pending or {}
         name = desired.get("name") or call.type
         arguments = {each: plain(value) for each, value in desired.items() if each not in ("name", "fun") and not each.startswith("_")}
         try:
@@ -156,7 +155,9 @@ class State(Resource):
         comments = comments_of(result)
         data, reruns = result.get("rerun_data"), kept.get("reruns", 0)
         if not test and (rule(result, reruns) if rule and (data or result["result"] is not False) else data):
-            raise Pending("; ".join(comments) or "it is still working", {"rerun_data": data, "reruns": reruns + 1} if rule else data)
+            # What a rule of the module is asked about counts: it may be pending with nothing that changes.
+            counted = {"reruns": reruns + 1} if rule else {}
+            raise Pending("; ".join(comments) or "it is still working", {"rerun_data": data, **counted})
         if result["result"] is False:
             raise Failed("; ".join(comments) or "the state does not say why", id="failed")
         return Returned(desired, result, comments)
@@ -282,6 +283,9 @@ def main():
         print("\n".join(map(json.dumps, listed(idem))))
     else:
         run(State(idem))
+        # Taking apart what is loaded takes longer than a program is given to end.
+        idem.folder.cleanup()
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,9 @@ impl Site {
 
     fn carried_out(&self, document: &str, verb: &[&str]) -> Json {
         fs::write(self.home.path().join("main.yaml"), document).unwrap();
-        let (report, said) = self.stead(&[&["--env", "ACCT_FILE"], verb, &["main.yaml", "-o", "json"]].concat());
+        // Loading Idem takes its time where the processors have much else to do.
+        let options = ["--deadline", "600", "-o", "json"];
+        let (report, said) = self.stead(&[&["--env", "ACCT_FILE"], verb, &["main.yaml"], &options[..]].concat());
         serde_json::from_str(&report).unwrap_or_else(|_| panic!("{report}{said}"))
     }
 
