@@ -174,6 +174,12 @@ fn what_is_printed_fits() {
             assert_eq!(mismatches(&schema, &value), [""; 0], "{arguments:?} as {type_name}: {value}");
         }
     }
+    for verb in ["plan", "check", "apply"] {
+        let lines = answer(&mut place.command(&[verb, "run.yaml", "-o", "ndjson"])).stdout;
+        let mut report: Json = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!(report.as_object_mut().unwrap().remove("event"), Some(Json::from("report")), "{lines}");
+        assert_eq!(mismatches(&compiled(&place, "run-report"), &report), [""; 0], "{verb}: {report}");
+    }
 }
 
 #[test]
