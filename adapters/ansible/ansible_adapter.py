@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -15,27 +14,25 @@ from stead_resource import Failed, Invalid, Resource, Unsupported, run  # noqa: 
 
 # Of what modules return: the rest is in `result`.
 OUTCOME = ("changed", "failed", "skipped", "diff", "invocation", "warnings", "deprecations", "exception", "msg", "_ansible_parsed")
-# How long what a check found may answer the what-if that follows, in seconds.
-STILL = 5
 
 
 class Module(Resource):
     """Any module; which one is the type of the call."""
 
     def __init__(self):
-        self.ansible, self.found = None, {}
+        self.ansible = None
 
     def answer(self, method, desired, what_if, call):
         if method == "validate":
             return {"valid": True}
         name = module_of(call.type)
-        if method == "set" and not what_if:
-            self.found.clear()
-            checked = Checked(desired, self.run(name, desired, call, False))
-            return {"after": checked.after(), "changed": checked.differing()}
         if method not in ("get", "test", "set"):
             raise Unsupported(f"modules have no method '{method}'")
-        checked = self.check(name, desired, call, method == "get")
+        # A module looks before it changes anything, and says what was there.
+        is_run = method == "set" and not what_if
+        checked = Checked(desired, self.run(name, desired, call, not is_run))
+        if is_run:
+            return {"before": checked.before(), "after": checked.after(), "changed": checked.differing()}
         if checked.unknown is not None:
             unknown = {"unknown": checked.unknown}
             return {"actual": {}} if method == "get" else {"actual": {}, **unknown} if method == "test" else {"after": {}, **unknown}
@@ -45,7 +42,8 @@ class Module(Resource):
             return {"actual": actual}
         if method == "test":
             return {"actual": actual, "inDesiredState": not checked.changed, "differing": checked.differing()}
-        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [silent]} if silent else {})}
+        said = {"messages": [silent]} if silent else {}
+        return {"before": actual, "after": checked.after(), "changed": checked.differing(), **said}
 
     def close(self):
         """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
@@ -53,16 +51,6 @@ class Module(Resource):
             self.ansible.nursery.close()
             self.ansible.folder.cleanup()
         os._exit(0)
-
-    def check(self, name, desired, call, keep):
-        """Runs a module in check mode. What it found for a `get` answers the what-if that a plan asks for next."""
-        mark = json.dumps([name, call.directory, desired], sort_keys=True)
-        at, checked = self.found.pop(mark, (0, None))
-        if checked is None or time.monotonic() - at > STILL:
-            checked = Checked(desired, self.run(name, desired, call, True))
-        if keep:
-            self.found[mark] = time.monotonic(), checked
-        return checked
 
     def run(self, name, desired, call, check):
         if self.ansible is None:

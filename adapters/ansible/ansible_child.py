@@ -2,14 +2,16 @@
 a copy of it is made in a fraction of the time that a new Python takes.
 """
 import importlib
+import importlib.util
 import json
+import locale
 import os
-import runpy
 import selectors
 import signal
 import socket
 import struct
 import sys
+import types
 
 from stead_resource import Failed
 
@@ -104,15 +106,17 @@ def serve(end):
     from ansible.module_utils import basic
     for name in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)
+    known = {}
+    practise(basic)
     while True:
         head, ends, _, _ = socket.recv_fds(end, 4, 2)
         if not head:
             return
         asked = json.loads(received(end, struct.unpack("!I", head + (received(end, 4 - len(head)) if len(head) < 4 else b""))[0]))
-        warm(asked["code"])
+        module = warm(asked["code"], known)
         child = os.fork()
         if child == 0:
-            become(basic, asked, ends)
+            become(basic, asked, module, ends)
         try:
             os.setpgid(child, child)
         except OSError:
@@ -123,21 +127,41 @@ def serve(end):
         end.sendall(struct.pack("!i", os.waitpid(child, 0)[1]))
 
 
-def warm(code):
-    """Loads what a module imports, once, so that its children have it."""
+def practise(basic):
+    """Does once what each module does with its options and its answer. Python keeps what it learns of types and the locale, and children
+    have it; they would learn it again, each in memory of its own."""
+    kinds = {"str": "a", "list": ["a"], "dict": {"a": 1}, "bool": True, "int": 1, "path": "/", "raw": None}
+    try:
+        from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+        ArgumentSpecValidator({kind: {"type": kind} for kind in kinds}).validate(dict(kinds))
+        basic.remove_values({"a": [1, 1.5, "b", True, None]}, {"another"})
+        locale.setlocale(locale.LC_ALL, "")
+    except Exception:
+        pass  # Then each child learns it.
+
+
+def warm(code, known):
+    """Loads what a module imports, once, so that its children have it. Returns where the module is, and its code."""
     if code.startswith("ansible_collections.") and not hasattr(warm, "finder"):
         from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
         places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
         warm.finder = _AnsibleCollectionFinder([place for place in places if place])
         warm.finder._install()
-    if code not in sys.modules:
-        try:
+    spec = None
+    try:
+        spec = importlib.util.find_spec(code)
+        mark = os.stat(spec.loader.get_filename(code)).st_mtime_ns
+        if known.get(code, [None])[0] != mark:
+            known.pop(code, None)
+            known[code] = mark, spec.loader.get_code(code)
             importlib.import_module(code)
-        except (Exception, SystemExit):
-            sys.modules[code] = None
+    except (Exception, SystemExit):
+        pass  # It says so itself, as it runs.
+    sys.modules.pop(code, None)
+    return spec, known.get(code, [None, None])[1]
 
 
-def become(basic, asked, ends):
+def become(basic, asked, module, ends):
     """Runs a module as the script that it is, and ends."""
     status = 1
     try:
@@ -147,10 +171,14 @@ def become(basic, asked, ends):
         os.dup2(ends[1], 2)
         os.closerange(3, MOST_FILES)
         basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = asked["text"].encode("utf-8", "surrogateescape"), PROFILE
-        sys.argv = [asked["code"]]
-        sys.modules.pop(asked["code"], None)
+        code, (spec, compiled) = asked["code"], module
+        spec = spec or importlib.util.find_spec(code)
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(basic.__file__))))
-        runpy.run_module(asked["code"], {"_module_fqn": asked["code"], "_modlib_path": package}, "__main__", alter_sys=True)
+        script = sys.modules["__main__"] = types.ModuleType("__main__")
+        vars(script).update(_module_fqn=code, _modlib_path=package, __file__=spec.origin, __spec__=spec, __loader__=spec.loader,
+                            __package__=spec.parent, __cached__=spec.cached)
+        sys.argv = [spec.origin or code]
+        exec(compiled or spec.loader.get_code(code), vars(script))
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1 if end.code else 0

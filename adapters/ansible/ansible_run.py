@@ -88,10 +88,15 @@ class Ansible:
                 shutil.rmtree(tmp_path, ignore_errors=True)
                 action._connection._shell.tmpdir = None
 
-        # The folder of a task is made and removed here, not by shells.
+        def permit(action, remote_paths, remote_user=None, execute=True):
+            for path in remote_paths if execute else ():
+                os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+            return remote_paths
+
+        # The folder of a task is made and removed here, and its files may be run, not by shells.
         ActionBase._execute_module, ActionBase._find_needle = execute, find
         ActionBase._execute_remote_stat = known
-        ActionBase._make_tmp_path, ActionBase._remove_tmp_path = make, remove
+        ActionBase._make_tmp_path, ActionBase._remove_tmp_path, ActionBase._fixup_perms2 = make, remove, permit
         gc.freeze()
         gc.enable()
 

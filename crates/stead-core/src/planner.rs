@@ -117,6 +117,8 @@ pub enum Reply {
 /// An answer to a set.
 #[derive(Clone, Debug, Default)]
 pub struct SetReply {
+    /// The state before it, of a resource that reports it.
+    pub before: Option<Reading>,
     /// The state after it, unless `get` is needed to learn it.
     pub after: Option<Reading>,
     /// The reason why the state after it cannot be read, if it cannot: `after` has only what the resource reported besides.
@@ -286,6 +288,7 @@ impl<'a> Planner<'a> {
     pub fn observe(&mut self, answer: Result<Reply, Failure>) -> Result<Option<String>, Failure> {
         let failure = match answer {
             Ok(Reply::Set(mut reply)) => {
+                self.before = self.before.take().or(reply.before.take());
                 let unread = reply.unread.take();
                 self.set = Some(*reply);
                 let Some(failure) = unread else { return Ok(None) };
@@ -405,6 +408,11 @@ impl<'a> Planner<'a> {
     /// Returns whether the state before needs to be read: it is not known, somebody asks for it, and the resource can report it.
     fn lacks_before(&self) -> bool {
         self.before.is_none() && self.reads_states()
+    }
+
+    /// Returns whether the state before a set needs to be read: the answer to the set will not have it.
+    fn lacks_before_set(&self) -> bool {
+        self.lacks_before() && !self.capabilities().reports_before && self.set.is_none()
     }
 
     /// Returns whether states are read besides what the resource reports by itself.

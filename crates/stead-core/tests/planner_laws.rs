@@ -21,7 +21,7 @@ const OPERATIONS: [Operation; 5] =
 #[test]
 fn every_operation_ends_and_calls_only_what_it_may() {
     let mut invoked = 0;
-    for bits in 0..1 << 10 {
+    for bits in 0..1 << 11 {
         let manifest = Arc::new(manifest(bits));
         for call in OPERATIONS.into_iter().flat_map(|operation| calls(&manifest, operation)) {
             for answers in [Answers::Full, Answers::Terse, Answers::Pending] {
@@ -46,6 +46,7 @@ fn manifest(bits: u32) -> Manifest {
         &mut capabilities.delete_what_if,
         &mut capabilities.export,
         &mut capabilities.export_filters,
+        &mut capabilities.reports_before,
     ];
     (0..).zip(abilities).for_each(|(bit, ability)| *ability = has(bit));
     let type_name = TypeName::parse("Test/Any").unwrap();
@@ -110,7 +111,7 @@ enum Answers {
 #[test]
 fn a_change_that_was_made_is_reported_whatever_fails_afterwards() {
     let (mut lost, mut made) = (Vec::new(), 0);
-    for bits in 0..1 << 10 {
+    for bits in 0..1 << 11 {
         let manifest = Arc::new(manifest(bits));
         let changes = [Operation::Set, Operation::Delete].into_iter().flat_map(|operation| calls(&manifest, operation));
         for call in changes.filter(|call| call.execution == Execution::Actual) {
@@ -143,7 +144,7 @@ fn a_change_that_was_made_is_reported_whatever_fails_afterwards() {
 #[test]
 fn a_state_that_cannot_be_read_is_unknown() {
     let mut unread = 0;
-    for bits in 0..1 << 10 {
+    for bits in 0..1 << 11 {
         let manifest = Arc::new(manifest(bits));
         for call in [Operation::Test, Operation::Set].into_iter().flat_map(|operation| calls(&manifest, operation)) {
             let ended = |can_read: bool| {
@@ -192,10 +193,14 @@ fn unreadable() -> Failure {
 /// Carries out a call; how many methods were invoked.
 fn assert_ends(call: &Call, answers: Answers) -> usize {
     let mut planner = Planner::new(call, &call.desired, Rules::default());
+    let mut has_read = false;
     for invoked in 0..=MOST {
         match planner.step() {
             Ok(PlannerStep::Invoke(method)) => {
                 assert_allowed(call, method);
+                let is_set = matches!(method, Method::Set(_)) && call.manifest.capabilities.reports_before;
+                assert!(!(is_set && has_read), "the answer to the set has the state before it");
+                has_read |= method == Method::Get;
                 planner.observe(Ok(answer(method, answers))).unwrap();
             }
             Ok(PlannerStep::Done(_)) | Err(_) => return invoked,
@@ -235,7 +240,7 @@ fn answer(method: Method, answers: Answers) -> Reply {
             let in_desired_state = full.as_ref().map(|_| false);
             Reply::Test { in_desired_state, actual: full, differing: None, unknown: None, predicted: None }
         }
-        Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }.into()),
+        Method::Set(_) => Reply::Set(SetReply { before: full.clone(), after: full, ..SetReply::default() }.into()),
         Method::Delete(_) => Reply::Deleted(Vec::new()),
         Method::Export => Reply::Exported(Vec::new()),
     }

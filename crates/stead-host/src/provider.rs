@@ -288,6 +288,8 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
 /// The answer of a `set`.
 #[derive(Default)]
 pub struct SetReply {
+    /// The state before it, of a resource that reports it.
+    pub before: Option<State>,
     /// The state after it; `None` when `get` is needed to learn it.
     pub after: Option<State>,
     /// The reason why the state after it cannot be read, if it cannot: the set was made, and `after` has only what the resource

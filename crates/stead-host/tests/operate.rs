@@ -110,6 +110,7 @@ fn manifest(json: &Json) -> Arc<Manifest> {
         set_handles_exist: can("setHandlesExist"),
         set_what_if: can("setWhatIf"),
         implements_pretest: can("implementsPretest"),
+        reports_before: can("reportsBefore"),
         test: can("test"),
         delete: can("delete"),
         delete_what_if: can("deleteWhatIf"),

@@ -234,11 +234,12 @@ def _printed(method, answer):
         return [{**state, "_inDesiredState": False}, []] if method == "test" else [state, []]
     if method == "get":
         return [answer["actual"]]
-    unknown = {"_metadata": {"stead": {"unknown": answer["unknown"]}}} if "unknown" in answer else {}
+    said = {name: answer[name] for name in ("unknown", "before") if name in answer}
+    more = {"_metadata": {"stead": said}} if said else {}
     if method == "test":
-        return [{**answer["actual"], "_inDesiredState": answer.get("inDesiredState", False), **unknown}, answer.get("differing", [])]
+        return [{**answer["actual"], "_inDesiredState": answer.get("inDesiredState", False), **more}, answer.get("differing", [])]
     if method == "set":
-        return [{**answer["after"], **unknown}, answer["changed"]]
+        return [{**answer["after"], **more}, answer["changed"]]
     if method == "delete":
         return [{"_metadata": {"whatIf": answer["messages"]}}] if "messages" in answer else []
     if method == "validate":

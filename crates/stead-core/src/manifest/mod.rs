@@ -69,6 +69,8 @@ pub struct Capabilities {
     pub set_what_if: bool,
     /// `set` tests by itself and does nothing when in the desired state
     pub implements_pretest: bool,
+    /// The answer to a `set` has the state before it as well
+    pub reports_before: bool,
     /// `test`
     pub test: bool,
     /// `delete`
@@ -277,8 +279,13 @@ impl Manifest {
 }
 
 impl AdaptedManifest {
-    /// The resource, now that its adapter is found.
-    pub fn into_manifest(self, adapter: Arc<Manifest>) -> Manifest {
+    /// The resource, now that its adapter is found: how a set is answered is said by that.
+    pub fn into_manifest(mut self, adapter: Arc<Manifest>) -> Manifest {
+        let Capabilities { implements_pretest, reports_before, .. } = adapter.capabilities;
+        let capabilities = &mut self.capabilities;
+        capabilities.reports_before = reports_before && capabilities.set;
+        // What cannot say what it would do is tested first, and a plan predicts it from that.
+        capabilities.implements_pretest = implements_pretest && capabilities.reports_before && capabilities.set_what_if;
         self.carried_out(|resource| Implementation::Adapted { adapter, resource: Arc::new(resource) })
     }
 }

@@ -65,7 +65,7 @@ impl Planner<'_> {
     }
 
     fn really_set(&mut self) -> Planned {
-        if self.lacks_before() {
+        if self.lacks_before_set() {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(PlannerStep::Invoke(Method::Set(Execution::Actual))) };

@@ -10,7 +10,7 @@ use crate::value::Value;
 
 impl Planner<'_> {
     pub(super) fn ask_what_if(&mut self) -> Planned {
-        if self.lacks_before() {
+        if self.lacks_before_set() {
             return self.read(Stage::Before);
         }
         let Some(reply) = self.set.take() else { return Ok(PlannerStep::Invoke(Method::Set(Execution::WhatIf))) };

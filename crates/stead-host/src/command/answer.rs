@@ -126,18 +126,26 @@ pub(super) fn what_if_words(state: Option<&Json>) -> Vec<String> {
 
 /// Takes the reason for which the resource cannot tell out of a state, as `_metadata.stead.unknown` says it.
 pub(super) fn take_unknown(state: &mut Json) -> Result<Option<String>, &'static str> {
-    let Some(stated) = state.pointer_mut(UNKNOWN).map(Json::take) else { return Ok(None) };
-    if let Some(Json::Object(members)) = state.get_mut("_metadata") {
-        members.remove("stead");
-        if members.is_empty() {
-            state.as_object_mut().map(|state| state.remove("_metadata"));
+    match take(state, UNKNOWN) {
+        Some(Json::String(why)) if !why.trim().is_empty() => Ok(Some(why)),
+        None | Some(Json::Null) => Ok(None),
+        Some(_) => Err("'unknown' must say why, in a text"),
+    }
+}
+
+/// Takes a member of `_metadata.stead` out of a state; of what is empty then nothing stays.
+pub(super) fn take(state: &mut Json, pointer: &str) -> Option<Json> {
+    let (place, name) = pointer.rsplit_once('/')?;
+    let members = state.pointer_mut(place)?.as_object_mut()?;
+    let taken = members.remove(name)?;
+    if members.is_empty() {
+        let metadata = state.get_mut("_metadata")?.as_object_mut()?;
+        metadata.remove("stead");
+        if metadata.is_empty() {
+            state.as_object_mut()?.remove("_metadata");
         }
     }
-    match stated {
-        Json::String(why) if !why.trim().is_empty() => Ok(Some(why)),
-        Json::Null => Ok(None),
-        _ => Err("'unknown' must say why, in a text"),
-    }
+    Some(taken)
 }
 
 /// An answer that is still working, as `_metadata.stead.pending` says it.

@@ -103,6 +103,9 @@ pub(super) struct Invocation<'a> {
 /// Where an answer says that the resource is still working.
 pub(super) const PENDING: &str = "/_metadata/stead/pending";
 
+/// Where the state after a set has the one before it.
+pub(super) const BEFORE: &str = "/_metadata/stead/before";
+
 /// Where an answer says why the resource cannot tell whether anything is to be changed.
 pub(super) const UNKNOWN: &str = "/_metadata/stead/unknown";
 

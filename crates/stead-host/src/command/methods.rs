@@ -8,8 +8,8 @@ use stead_core::manifest::{Argument, ProgramCall, ResourceKind};
 use stead_core::planner::Method;
 
 use super::CommandProvider;
-use super::answer::{Answer, Request, pending, take_unknown, what_if_words};
-use super::invoke::{PENDING, Printed};
+use super::answer::{Answer, Request, pending, take, take_unknown, what_if_words};
+use super::invoke::{BEFORE, PENDING, Printed};
 use super::output::Expected;
 use crate::provider::{Context, Plain, SetReply, TestReply, TraceLevel};
 
@@ -91,6 +91,7 @@ impl CommandProvider {
             return still_working(stated);
         }
         let (mut what_if, mut unknown) = (Vec::new(), None);
+        let before = answer.state.as_mut().and_then(|state| take(state, BEFORE)).filter(Json::is_object);
         if !is_made {
             what_if = what_if_words(answer.state.as_ref());
             let taken = answer.state.as_mut().map_or(Ok(None), take_unknown);
@@ -102,7 +103,15 @@ impl CommandProvider {
             (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
         }
         let (after, changed) = (answer.state.map(Plain::new), answer.differing);
-        Ok(SetReply { after, ignored, changed, what_if, unknown, ..SetReply::default() })
+        Ok(SetReply {
+            before: before.map(Plain::new),
+            after,
+            ignored,
+            changed,
+            what_if,
+            unknown,
+            ..SetReply::default()
+        })
     }
 
     pub(super) fn deleted(&self, request: &Request<'_>, printed: &Printed) -> Result<Vec<String>, Failure> {

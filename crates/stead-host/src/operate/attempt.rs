@@ -148,13 +148,17 @@ impl Attempt<'_> {
             }
             after => after?,
         };
+        let before = reply.before.map(|before| self.reading(before)).transpose().unwrap_or_else(|failure| {
+            self.note(TraceLevel::Warn, &format!("the state before it is unknown: {}", self.scrubbed(failure).message));
+            None
+        });
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
         let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
         let effects = self.scrubbed_effects(reply.effects);
         let unread = reply.unread.map(|failure| self.scrubbed(failure));
         let what_if = self.texts(&reply.what_if);
         let unknown = reply.unknown.map(|why| self.resealer.text(&why).into());
-        Ok(Reply::Set(SetReply { after, unread, changed, what_if, unknown, presumed, effects }.into()))
+        Ok(Reply::Set(SetReply { before, after, unread, changed, what_if, unknown, presumed, effects }.into()))
     }
 
     /// The answer of a resource that is still working. Secrets are sealed in what it hands back: those that are known, and what it marks

@@ -133,6 +133,12 @@ impl Parser<'_> {
         stated.filter_map(|claim| self.claim(claim, schema)).collect()
     }
 
+    /// `metadata.stead.reportsBefore`
+    fn reports_before(&mut self, node: &Node) -> bool {
+        let stead = node.get("metadata").and_then(|metadata| metadata.get("stead"));
+        stead.and_then(|stead| self.reader.truth(stead, "reportsBefore")).unwrap_or(false)
+    }
+
     /// `metadata.stead.resident`
     fn resident(&mut self, node: &Node) -> Option<ResidentProgram> {
         let stated = present(node.get("metadata")?.get("stead")?, "resident")?;
@@ -181,6 +187,7 @@ impl Parser<'_> {
             set_handles_exist: self.flag(node, "set", "handlesExist"),
             set_what_if: what_if.is_some() || takes_what_if(set.as_ref()),
             implements_pretest: self.flag(node, "set", "implementsPretest"),
+            reports_before: set.is_some() && self.reports_before(node),
             test: test.is_some(),
             delete: delete.is_some(),
             delete_what_if: takes_what_if(delete.as_ref()),

@@ -165,7 +165,7 @@ pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static 
             let (mut actual, rest) = state(result, "actual")?;
             let verdict = match rest.get("inDesiredState").filter(|verdict| verdict.is_boolean()) {
                 Some(verdict) => Ok(verdict.clone()),
-                None if state_unknown(&mut actual, rest.get("unknown"))? => Ok(false.into()),
+                None if put(&mut actual, "unknown", &rest)? => Ok(false.into()),
                 None => Err("'inDesiredState' must be true or false"),
             };
             match &mut actual {
@@ -204,7 +204,8 @@ fn set(result: Json) -> Result<Vec<Json>, &'static str> {
     if let (Json::Object(after), Some(Json::Object(said))) = (&mut after, said) {
         after.extend(said);
     }
-    state_unknown(&mut after, rest.get("unknown"))?;
+    put(&mut after, "unknown", &rest)?;
+    put(&mut after, "before", &rest)?;
     Ok(with_names(after, rest.get("changed")))
 }
 
@@ -225,13 +226,17 @@ fn state(result: Json, name: &'static str) -> Result<(Json, Map<String, Json>), 
     Ok((state, members))
 }
 
-/// Puts `unknown` of a result where programs have it, and returns whether it is there.
-fn state_unknown(state: &mut Json, unknown: Option<&Json>) -> Result<bool, &'static str> {
-    let (Json::Object(state), Some(why)) = (state, unknown.filter(|why| !why.is_null())) else { return Ok(false) };
+/// Puts a member of a result where programs have it, in `_metadata.stead` of a state, and returns whether it is there.
+fn put(state: &mut Json, name: &str, result: &Map<String, Json>) -> Result<bool, &'static str> {
+    let stated = result.get(name).filter(|stated| !stated.is_null());
+    let (Json::Object(state), Some(stated)) = (state, stated) else { return Ok(false) };
     let Json::Object(metadata) = state.entry("_metadata").or_insert_with(|| json!({})) else {
         return Err("'_metadata' must be an object");
     };
-    metadata.insert("stead".to_owned(), json!({ "unknown": why }));
+    let Json::Object(members) = metadata.entry("stead").or_insert_with(|| json!({})) else {
+        return Err("'_metadata.stead' must be an object");
+    };
+    members.insert(name.to_owned(), stated.clone());
     Ok(true)
 }
 
@@ -286,6 +291,11 @@ mod tests {
             ),
             (
                 "set",
+                json!({"before": {"a": 0}, "after": {"a": 1}, "changed": ["a"]}),
+                json!([{"a": 1, "_metadata": {"stead": {"before": {"a": 0}}}}, ["a"]]),
+            ),
+            (
+                "set",
                 json!({"after": {}, "messages": ["make it"], "unknown": "why"}),
                 json!([{"_metadata": {"whatIf": ["make it"], "stead": {"unknown": "why"}}}]),
             ),
@@ -312,6 +322,7 @@ mod tests {
             ("delete", json!({"pending": {"message": "m"}})),
             ("test", json!({"actual": {"_metadata": "x"}, "unknown": "why"})),
             ("set", json!({"after": {"_metadata": [1]}, "unknown": "why"})),
+            ("set", json!({"before": {}, "after": {"_metadata": {"stead": "x"}}})),
             ("set", json!({"unknown": "why"})),
         ] {
             assert!(printed(method, result).is_err(), "{method}");
