@@ -39,8 +39,8 @@ pub struct KeptWorker {
 pub(super) struct Files<'a> {
     folder: PathBuf,
     kept: Option<&'a KeptWorker>,
-    /// The version of PowerShell that what was kept is for.
-    version: Option<String>,
+    /// What was kept: the version of PowerShell that compiled it, and that.
+    known: Option<(String, Vec<u8>)>,
 }
 
 impl<'a> Files<'a> {
@@ -52,14 +52,11 @@ impl<'a> Files<'a> {
         for (name, text) in SOURCES {
             own.create_file(&folder.join(name), text.as_bytes(), 0o600)?;
         }
-        let version = match kept.and_then(read) {
-            None => None,
-            Some((version, compiled)) => {
-                own.create_file(&folder.join(name(&version)), &compiled, 0o600)?;
-                Some(version)
-            }
-        };
-        Ok(Self { folder, kept, version })
+        let known = kept.and_then(read);
+        if let Some((version, compiled)) = &known {
+            own.create_file(&folder.join(name(version)), compiled, 0o600)?;
+        }
+        Ok(Self { folder, kept, known })
     }
 
     /// The variable that tells the loader of them.
@@ -67,10 +64,16 @@ impl<'a> Files<'a> {
         (FOLDER.into(), self.folder.clone().into())
     }
 
-    /// Keeps what a PowerShell of this version compiled before it said so. No code but ours has run in it.
+    /// Keeps what a PowerShell of this version compiled before it said so, also where what was kept could not be loaded. No code but
+    /// ours has run in it.
     pub(super) fn keep(&self, version: &str) {
-        let Some(kept) = self.kept.filter(|_| self.version.as_deref() != Some(version)) else { return };
+        let Some(kept) = self.kept else { return };
+        let is_known =
+            |compiled: &[u8]| self.known.as_ref().is_some_and(|(of, known)| of == version && known == compiled);
         let written = fs::read(self.folder.join(name(version))).map_err(CacheError::from).and_then(|compiled| {
+            if is_known(&compiled) {
+                return Ok(());
+            }
             CACHE.write(&kept.folder, kept.user, &[format!("{} {version}\n", sources()).as_bytes(), &compiled].concat())
         });
         if let Err(error) = written {

@@ -67,9 +67,14 @@ fn a_worker_is_compiled_once_and_no_other_than_that_is_run() {
         answers(&kept, &module).unwrap_or_else(|failed| panic!("{index}: {}", failed.explain()));
         assert!(fs::read(&file).unwrap().starts_with(format!("{begin} ").as_bytes()), "{index}");
     }
-    // What this one compiled is run as it is.
+    // What this one compiled is run as it is, and compiled again, once, where it cannot be loaded.
     fs::write(&file, file_of(&about, broken)).unwrap();
-    assert!(matches!(answers(&kept, &module), Err(Failed::Start(_))));
+    answers(&kept, &module).unwrap();
+    let (again, of) = (fs::read(&file).unwrap(), fs::metadata(&file).unwrap());
+    assert!(again.starts_with(begin.as_bytes()) && again.len() > compiled.len());
+    answers(&kept, &module).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), of.modified().unwrap(), "it is not written again");
+    fs::write(&file, file_of(&about, broken)).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o620)).unwrap();
     answers(&kept, &module).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
