@@ -11,7 +11,7 @@ use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::event::Verify;
 use stead_core::text::{Kind, Limits, Node, Source, SourceId, Sources, read};
 
-use stead_system::fs::{OpenError, Trust, TrustedFile, Untrusted, User};
+use stead_system::fs::{OpenError, Status, Trust, TrustedFile, Untrusted, User};
 
 pub use crate::provider::TraceLevel;
 
@@ -154,6 +154,10 @@ pub struct Settings {
 pub struct Layers {
     /// Of the administrator; nothing overrides it.
     pub policy: Layer,
+    /// Of the directory that the program was started in.
+    pub workspace: Layer,
+    /// Of the user.
+    pub user: Layer,
     /// Of this installation.
     pub settings: Layer,
     /// That this program came with.
@@ -162,14 +166,14 @@ pub struct Layers {
 
 /// Decides what counts.
 pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
-    let files = [&layers.policy, &layers.settings, &layers.defaults];
+    let Layers { policy, workspace, user, settings, defaults } = layers;
+    let files = [policy, workspace, user, settings, defaults];
     let resource_path = files.iter().find_map(|layer| layer.resource_path.clone()).unwrap_or_default();
     let verification = files.iter().find_map(|layer| layer.verification);
     let environment_names = files.iter().find_map(|layer| layer.environment.clone()).unwrap_or_default();
-    let tracing = |layer: &Layer| layer.tracing.unwrap_or_default();
-    let policy = tracing(&layers.policy);
-    // Of the two files the first that speaks of tracing counts, as a whole.
-    let file = layers.settings.tracing.or(layers.defaults.tracing).unwrap_or_default();
+    let policy = policy.tracing.unwrap_or_default();
+    // Of the other files the first that speaks of tracing counts, as a whole.
+    let file = files.iter().skip(1).find_map(|layer| layer.tracing).unwrap_or_default();
     let allowed = policy.allow_override.or(file.allow_override).unwrap_or(true);
     let environment = stated.environment_level.filter(|_| allowed);
     let level = policy.level.or(stated.argument_level).or(environment).or(file.level);
@@ -188,6 +192,10 @@ pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
 pub struct SettingsFiles {
     /// The policy, `/etc/dsc/dsc.settings.json`.
     pub policy: Option<PathBuf>,
+    /// `dsc.settings.json` in the current directory.
+    pub workspace: Option<PathBuf>,
+    /// `dsc/dsc.settings.json` in the directory where a user has settings.
+    pub user: Option<PathBuf>,
     /// `dsc.settings.json` beside the program; `None` when settings are to be ignored.
     pub settings: Option<PathBuf>,
     /// `dsc_default.settings.json` beside the program; `None` when settings are to be ignored.
@@ -201,6 +209,8 @@ impl SettingsFiles {
         let beside = |name: &str| (ignore == Ignore::Nothing).then(|| program_directory.join(name));
         Self {
             policy: Some(PathBuf::from("/etc/dsc/dsc.settings.json")),
+            workspace: None,
+            user: None,
             settings: beside("dsc.settings.json"),
             defaults: beside("dsc_default.settings.json"),
         }
@@ -236,6 +246,9 @@ pub enum UnusableSettings {
     /// Others could change it.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
+    /// It is neither root's nor that of whoever runs this, or everyone can write it.
+    #[error("another user can change it")]
+    OfOthers,
     /// There is nothing in it.
     #[error("it is empty; an object of settings is expected")]
     Empty,
@@ -257,7 +270,7 @@ impl UnusableFile {
             SettingsPlace::Policy => {
                 vec![format!("error[{}]: the policy {path} cannot be used: {reason}", codes::POLICY.id)]
             }
-            SettingsPlace::Settings | SettingsPlace::Defaults => {
+            _ => {
                 vec![format!("Ignoring the settings file {path}: {reason}")]
             }
         };
@@ -284,13 +297,15 @@ impl Layers {
             let path = path.as_deref()?;
             // A policy is the administrator's word, whoever runs this.
             let trust = if place == SettingsPlace::Policy { Trust::Root } else { user.trust() };
-            read_file(path, place, trust).unwrap_or_else(|reason| {
+            read_file(path, place, trust, user).unwrap_or_else(|reason| {
                 unusable.push(UnusableFile { path: path.to_owned(), place, reason });
                 None
             })
         };
         let layers = Self {
             policy: load(&files.policy, SettingsPlace::Policy).unwrap_or_default(),
+            workspace: load(&files.workspace, SettingsPlace::Workspace).unwrap_or_default(),
+            user: load(&files.user, SettingsPlace::User).unwrap_or_default(),
             settings: load(&files.settings, SettingsPlace::Settings).unwrap_or_default(),
             defaults: load(&files.defaults, SettingsPlace::Defaults).unwrap_or_default(),
         };
@@ -303,6 +318,10 @@ impl Layers {
 pub enum SettingsPlace {
     /// Nothing overrides it.
     Policy,
+    /// Of a directory that somebody else may have made.
+    Workspace,
+    /// Of a user.
+    User,
     /// As it is.
     Settings,
     /// Below the version of the settings.
@@ -310,7 +329,12 @@ pub enum SettingsPlace {
 }
 
 /// Reads one file; `None` when it is not there.
-pub fn read_file(path: &Path, place: SettingsPlace, trust: Trust) -> Result<Option<Layer>, UnusableSettings> {
+pub fn read_file(
+    path: &Path,
+    place: SettingsPlace,
+    trust: Trust,
+    user: User,
+) -> Result<Option<Layer>, UnusableSettings> {
     // What leads nowhere is there, and unusable.
     if let Err(error) = fs::symlink_metadata(path)
         && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -321,6 +345,10 @@ pub fn read_file(path: &Path, place: SettingsPlace, trust: Trust) -> Result<Opti
         OpenError::Untrusted(untrusted) => UnusableSettings::Untrusted(untrusted),
         OpenError::System { source, .. } => UnusableSettings::Unreadable(source),
     })?;
+    let status = Status::from(&file.metadata().map_err(UnusableSettings::Unreadable)?);
+    if place == SettingsPlace::Workspace && (![0, user.id].contains(&status.uid) || status.mode & 0o002 != 0) {
+        return Err(UnusableSettings::OfOthers);
+    }
     let limits = Limits::default();
     let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
     let text = io::read_to_string(io::Read::take(file, most)).map_err(UnusableSettings::Unreadable)?;
@@ -350,9 +378,9 @@ struct Reader {
 impl Reader {
     fn file(&mut self, node: &Node, place: SettingsPlace) -> Layer {
         match place {
-            SettingsPlace::Policy | SettingsPlace::Settings => self.layer(node),
             // Settings of later versions are for later programs.
             SettingsPlace::Defaults => node.get(VERSION).map(|node| self.layer(node)).unwrap_or_default(),
+            _ => self.layer(node),
         }
     }
 
@@ -479,7 +507,8 @@ mod tests {
         };
         let environment = Stated { environment_level: said.environment_level, ..Stated::default() };
         let level = |policy: &Layer, settings: &Layer, stated: &Stated| {
-            let layers = Layers { policy: policy.clone(), settings: settings.clone(), defaults: defaults.clone() };
+            let (policy, settings, defaults) = (policy.clone(), settings.clone(), defaults.clone());
+            let layers = Layers { policy, settings, defaults, ..Layers::default() };
             let settings = resolve(&layers, stated);
             (settings.trace_level, settings.trace_format)
         };
@@ -511,6 +540,23 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(messages("[]"), ["E0632 this must be an object "]);
         assert!(!messages("{").is_empty());
+    }
+
+    #[test]
+    fn a_file_of_the_current_directory_counts_unless_everyone_can_write_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("dsc.settings.json");
+        fs::write(&file, r#"{"set": {"requireDesiredState": true}}"#).unwrap();
+        for (place, mode, counts) in [
+            (SettingsPlace::Workspace, 0o664, true),
+            (SettingsPlace::Workspace, 0o646, false),
+            (SettingsPlace::User, 0o646, true),
+        ] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let read = read_file(&file, place, Trust::Everyone, User::current());
+            assert_eq!(read.is_ok(), counts, "{mode:o}");
+            assert!(counts || matches!(read, Err(UnusableSettings::OfOthers)));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use stead_core::diag::Diagnostic;
 use stead_core::text::{Source, Sources};
 use stead_host::facts::Labels;
 use stead_host::settings::{Layers, SettingsPlace, Stated, UnusableFile, read_file, read_layer, resolve};
-use stead_system::fs::Trust;
+use stead_system::fs::{Trust, User};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn policy(line: &str) -> Result<String, String> {
     let made = Command::new("/bin/sh").args(["-c", line]).current_dir(folder.path()).status();
     made.map_err(|error| error.to_string())?;
     let path = folder.path().join("policy.json");
-    let described = match read_file(&path, SettingsPlace::Policy, Trust::Everyone) {
+    let described = match read_file(&path, SettingsPlace::Policy, Trust::Everyone, User::current()) {
         Ok(layer) => format!("{layer:?}"),
         Err(reason) => UnusableFile { path, place: SettingsPlace::Policy, reason }.describe(),
     };

@@ -50,7 +50,7 @@ impl ProcessEnv {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
         let mut warnings = Vec::new();
-        let (layers, unusable) = layers(directory, ignore(asked), &mut warnings);
+        let (layers, unusable) = layers(directory, asked, &mut warnings);
         let settings = settings::resolve(&layers, &stated(asked, &mut warnings));
         let is_policy = |file: &&UnusableFile| file.place == SettingsPlace::Policy;
         let ignored = unusable.iter().filter(|file| !is_policy(file));
@@ -113,13 +113,26 @@ fn find_powershell(isolated: bool, inherited: &[String], path: Option<&str>) -> 
     })
 }
 
-fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
+fn layers(directory: Option<&Path>, asked: &ProcessRequest, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
+    let ignore = ignore(asked);
     if ignore == Ignore::Settings {
         let why =
             "environment variable 'DSC_IGNORE_SETTINGS_FILE' being set or '--ignore-settings-file' flag being used";
         warnings.push(format!("Ignoring settings file due to {why}"));
     }
-    Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
+    let mut files = SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore);
+    if asked.as_dsc && ignore == Ignore::Nothing {
+        files.workspace = env::current_dir().ok().map(|directory| directory.join("dsc.settings.json"));
+        files.user = configuration_directory().map(|directory| directory.join("dsc/dsc.settings.json"));
+    }
+    Layers::load(&files, User::current())
+}
+
+/// Where a user has settings.
+fn configuration_directory() -> Option<PathBuf> {
+    let below_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".config"));
+    let stated = env::var_os("XDG_CONFIG_HOME").filter(|stated| !stated.is_empty()).map(PathBuf::from);
+    stated.or_else(below_home).filter(|directory| directory.is_absolute())
 }
 
 fn ignore(asked: &ProcessRequest) -> Ignore {
