@@ -20,6 +20,35 @@ fn what_a_module_sets_when_it_is_loaded_is_its_own() {
     }
 }
 
+/// Each call has the answer of its own module, whatever was asked for before it, and all of them one process.
+#[test]
+fn modules_that_take_turns_answer_for_themselves() {
+    let Some(bench) = Bench::new("modules_that_take_turns_answer_for_themselves") else { return };
+    let module = |name: &str| {
+        let get = format!("[{name}] Get() {{ $this.Out = \"{name} $([Environment]::ProcessId)\"; return $this }}");
+        let test = "[bool] Test() { if ($this.How -eq 'fail') { throw $this.GetType().Name }; return $this.How -eq $this.GetType().Name }";
+        (name.to_owned(), bench.class(name, "", &format!("{get}\n{test}")))
+    };
+    let modules = ["One", "Two"].map(module);
+    let mut processes = std::collections::BTreeSet::new();
+    for (turn, index) in [0, 0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0].into_iter().enumerate() {
+        let (name, module) = &modules[index];
+        let verdict = |how: &str| bench.call(module, Method::Test, how).0.unwrap().verdict().unwrap();
+        assert!(verdict(name) && !verdict(&modules[1 - index].0), "{turn}: {name}");
+        if turn % 3 == 0 {
+            assert_eq!(error(bench.call(module, Method::Test, "fail").0).message, *name, "{turn}");
+        }
+        if turn % 2 == 0 {
+            let out = bench.out(module, "");
+            let (seen, process) = out.split_once(' ').unwrap();
+            assert_eq!(seen, name, "{turn}");
+            processes.insert(process.to_owned());
+        }
+        bench.call(module, Method::Set, "").0.unwrap();
+    }
+    assert_eq!(processes.len(), 1);
+}
+
 /// Things that a call does to its process and its runspace, and how the next ones would see them. The list of what stays is in
 /// docs/powershell.md.
 const LEAKS: [(&str, &str); 55] = [

@@ -3,7 +3,7 @@ Carries out one call after the other, until one ends it or none is left. A call 
 are written for: an error that a command reports ends nothing. Errors have a stream of their own, so that those that a resource caught
 or put away are none. What few calls need is elsewhere: PowerShell compiles what is in a loop.
 #>
-param($given, $ended, $restore, $shared)
+param($turn, $restore, $shared)
 $target = $shared.Target
 $bodies = $shared.Bodies
 $after = $shared.After
@@ -13,7 +13,7 @@ try {
     while ($true) {
         # A "continue" outside of a loop comes here.
         if ($left) { return }
-        [void]$given.WaitOne(); $call = $shared.Call
+        $call = $turn.Next()
         if ($null -eq $call) { return }
         $left = $true
         $body = $bodies[$call.Shape]
@@ -58,12 +58,12 @@ try {
         $shared.Reboot = [bool]($global:DSCMachineStatus -eq 1)
         $shared.Came = $true
         $left = $false
-        [void]$ended.Set()
+        $turn.Done()
     }
 } catch {
     if ($shared.Began) { throw }
     $shared.Unready = $_
 } finally {
     # Whatever ended it.
-    if ($left) { [void]$ended.Set() }
+    if ($left) { $turn.Leave() }
 }

@@ -116,6 +116,17 @@ namespace SteadWorker
             }
         }
 
+        /// <summary>Answers a call that put out verdicts alone, or nothing, and reported nothing; false where there is more.</summary>
+        internal bool SendVerdict(ModuleRunspace runspace, Request request)
+        {
+            if (HasReported || runspace.Errors.Count > 0 || runspace.Progress.Count > 0) return false;
+            for (int index = 0; index < runspace.Output.Count; index++)
+                if (runspace.Output[index] == null || !(runspace.Output[index].BaseObject is bool)) return false;
+            SendOutputs(runspace, request);
+            SendDone(request, true, runspace.AsksForRestart);
+            return true;
+        }
+
         private void SendOutput(Request request, PSObject item, object value)
         {
             string head = "{\"id\":\"" + request.Id + "\",\"type\":" + Json.Message(value == null ? "" : value.GetType().ToString());

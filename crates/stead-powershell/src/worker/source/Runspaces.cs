@@ -161,23 +161,25 @@ namespace SteadWorker
     internal sealed class ModuleRunspace
     {
         internal readonly Runspace Runspace;
+        internal readonly string Key;
         internal Variables Environment;
         private readonly Scripts scripts;
         private readonly Hashtable shared = Hashtable.Synchronized(new Hashtable(StringComparer.OrdinalIgnoreCase));
         private readonly HashSet<string> shapes = new HashSet<string>();
+        private readonly Worker worker;
         private PowerShell shell;
-        private AutoResetEvent given;
+        private Turn turn;
         private IAsyncResult running;
 
-        /// <summary>Is set when a call is over.</summary>
-        internal AutoResetEvent Ended { get; private set; }
         internal PSDataCollection<PSObject> Output { get; private set; }
         internal PSDataCollection<ErrorRecord> Errors { get { return shell.Streams.Error; } }
         internal PSDataCollection<ProgressRecord> Progress { get { return shell.Streams.Progress; } }
 
-        internal ModuleRunspace(Runspace runspace, Scripts scripts, Variables environment)
+        internal ModuleRunspace(Runspace runspace, Scripts scripts, Variables environment, string key, Worker worker)
         {
             Runspace = runspace;
+            Key = key;
+            this.worker = worker;
             Environment = environment;
             this.scripts = scripts;
             shared["Bodies"] = new Hashtable(StringComparer.Ordinal);
@@ -217,21 +219,27 @@ namespace SteadWorker
 
         internal void Begin(Asked about, object[] values)
         {
-            if (shapes.Add(about.Shape)) shared["Text"] = about.Kind == "class" ? ClassText((Type)shared["Target"], about) : scripts.Script;
+            Prepare(about, values);
             if (running == null) Start();
+            turn.Give(about.ForScript);
+        }
+
+        /// <summary>Returns whether the call that has the pipeline is over, or the pipeline has handed the conversation back.</summary>
+        internal bool IsBackWithin(int milliseconds) { return turn.IsBackWithin(milliseconds); }
+
+        internal void Prepare(Asked about, object[] values)
+        {
+            if (shapes.Add(about.Shape)) shared["Text"] = about.Kind == "class" ? ClassText((Type)shared["Target"], about) : scripts.Script;
             shared["Values"] = values;
-            shared["Call"] = about.ForScript;
-            given.Set();
         }
 
         private void Start()
         {
-            given = new AutoResetEvent(false);
-            Ended = new AutoResetEvent(false);
+            turn = new Turn(worker, this);
             Output = new PSDataCollection<PSObject>();
             shell = PowerShell.Create(Runspace);
             // In a scope of its own: what a resource sees of it are the preferences.
-            shell.AddScript(scripts.Calls, true).AddArgument(given).AddArgument(Ended).AddArgument(scripts.Restore).AddArgument(shared);
+            shell.AddScript(scripts.Calls, true).AddArgument(turn).AddArgument(scripts.Restore).AddArgument(shared);
             running = shell.BeginInvoke<PSObject, PSObject>(null, Output);
         }
 
@@ -239,14 +247,12 @@ namespace SteadWorker
         internal void Stop()
         {
             if (running == null) return;
-            shared["Call"] = null;
-            given.Set();
+            turn.Give(null);
             try { shell.EndInvoke(running); }
             finally
             {
                 shell.Dispose();
-                given.Dispose();
-                Ended.Dispose();
+                turn.Dispose();
                 shell = null;
                 running = null;
             }
@@ -276,6 +282,62 @@ namespace SteadWorker
                 text.Append("throw [NotSupportedException]::new(\"Export method ").Append(given).Append(" parameters not implemented by resource '$type'\")");
             }
             return text.Append(" } catch { throw }").ToString();
+        }
+    }
+
+    /// <summary>Who has the conversation: the thread of the worker, or the pipeline of a module, which answers and reads on by itself as long as
+    /// it is asked for calls of its own. A thread that waits for another one takes as long to wake as many a call.</summary>
+    public sealed class Turn : IDisposable
+    {
+        private readonly Worker worker;
+        private readonly ModuleRunspace runspace;
+        private readonly AutoResetEvent given = new AutoResetEvent(false);
+        private readonly AutoResetEvent back = new AutoResetEvent(false);
+        private Hashtable call;
+        private bool isAnswered;
+
+        internal Turn(Worker worker, ModuleRunspace runspace)
+        {
+            this.worker = worker;
+            this.runspace = runspace;
+        }
+
+        internal void Give(Hashtable next)
+        {
+            call = next;
+            given.Set();
+        }
+
+        internal bool IsBackWithin(int milliseconds) { return back.WaitOne(milliseconds); }
+
+        /// <summary>The next call of the pipeline; null where there is none for it.</summary>
+        public Hashtable Next()
+        {
+            if (isAnswered)
+            {
+                isAnswered = false;
+                Hashtable next = worker.ReadOn(runspace);
+                if (next != null) return next;
+                back.Set();
+            }
+            given.WaitOne();
+            return call;
+        }
+
+        /// <summary>A call came to its end.</summary>
+        public void Done()
+        {
+            isAnswered = worker.Answer(runspace);
+            if (!isAnswered) back.Set();
+        }
+
+        /// <summary>A call was left before its end.</summary>
+        public void Leave() { back.Set(); }
+
+        public void Dispose()
+        {
+            given.Dispose();
+            back.Dispose();
         }
     }
 }

@@ -6,8 +6,8 @@
 // Request   7<tab>class|/x/Demo.psd1|Demo|Set|verbose|/home/you|/home/you|texts|Name<tab>n
 //                                   a random number, what is asked for, the values. U+0001 stands where a | is here, and what is below a
 //                                   space, and \, is written as a regular expression has it. What is asked for: the kind, the module, the
-//                                   resource, the method, what is sent of its records ("none": warnings and errors alone, with ",progress"
-//                                   also how far it is), where it stands, where the document is, the form of the values ("json" where any is not a text), the properties
+//                                   resource, the method, what is sent of its records ("none": warnings and errors alone; ",progress"
+//                                   behind it: also how far it is), where it stands, where the document is, the form of the values ("json" where any is not a text), the properties
 // Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
 //           {"id":"7","progress":{"activity":"..","percent":50, ..}}            the last one of an activity, where many come at once
 //           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
@@ -76,7 +76,7 @@ namespace SteadWorker
         internal bool IsAgain;
     }
 
-    /// <summary>The conversation.</summary>
+    /// <summary>The conversation. One thread has it at a time: that of the worker, or the pipeline of the module that carries out a call.</summary>
     public sealed class Worker
     {
         private readonly Socket socket;
@@ -89,6 +89,14 @@ namespace SteadWorker
         // Folders and modules may differ in case alone.
         private readonly Dictionary<string, Asked> asked = new Dictionary<string, Asked>();
         private readonly Dictionary<string, Load> begun = new Dictionary<string, Load>();
+        // What is sent meanwhile of a call that takes a while is not sent between the parts of its answer.
+        private readonly object sending = new object();
+        // The request that is being carried out; null between two of them.
+        private Request current;
+        // A line that a pipeline has read and that is not for it.
+        private string unread;
+        // Nothing was asked for in the moment that a pipeline waited.
+        private bool isQuiet;
 
         /// <summary>Speaks with whoever started this process, until that one is gone.</summary>
         public static void Run(string version, string edition, string home)
@@ -170,38 +178,96 @@ namespace SteadWorker
 
         private void Loop()
         {
-            string line;
-            while ((line = reader.ReadLine()) != null)
+            string line = reader.ReadLine();
+            while (line != null)
             {
                 Step(line);
                 // What waits for a runspace that does nothing, as an action of an event does, has its turn.
-                if (!socket.Poll(50000, SelectMode.SelectRead)) foreach (ModuleRunspace each in runspaces.Values) each.Stop();
+                if (unread == null && (isQuiet || !IsAsked())) foreach (ModuleRunspace each in runspaces.Values) each.Stop();
+                line = unread ?? reader.ReadLine();
+                unread = null;
+                isQuiet = false;
             }
+        }
+
+        // Returns whether something is asked for, now or in a moment.
+        private bool IsAsked() { return socket.Poll(50000, SelectMode.SelectRead); }
+
+        /// <summary>Answers the call of a pipeline on its own thread. False where the answer has more than a verdict, which the thread of the worker
+        /// makes: what an object has can depend on the runspace of the thread that looks at it.</summary>
+        internal bool Answer(ModuleRunspace runspace)
+        {
+            try
+            {
+                lock (sending)
+                {
+                    if (!reports.SendVerdict(runspace, current)) return false;
+                    current = null;
+                    writer.Flush();
+                }
+                process.Restore(runspace.Environment);
+                return true;
+            }
+            // The call is answered, or whoever asked is gone: for another one this process is of no use.
+            catch (Exception) { Environment.Exit(4); return false; }
+        }
+
+        /// <summary>The next call, where it is one of this pipeline that nothing stands against; else null, and the worker goes on with it.</summary>
+        internal System.Collections.Hashtable ReadOn(ModuleRunspace runspace)
+        {
+            isQuiet = !IsAsked();
+            if (isQuiet) return null;
+            unread = reader.ReadLine();
+            if (unread == null) return null;
+            try
+            {
+                string[] parts = unread.Split('\t');
+                Asked about;
+                if (!asked.TryGetValue(parts[1], out about) || about.Key != runspace.Key || about.Root != process.Root) return null;
+                object[] values = ValuesOf(about, parts[2]);
+                process.Stand(about.Directory);
+                runspace.Prepare(about, values);
+                runspace.Reset();
+                lock (sending)
+                {
+                    reports.Begin();
+                    reports.Step = "call";
+                    current = new Request { Id = parts[0], Asked = about, Values = values };
+                }
+                unread = null;
+                return about.ForScript;
+            }
+            catch (Exception) { return null; }
         }
 
         /// <summary>Carries out a request and answers it.</summary>
         private void Step(string line)
         {
             string[] parts = line.Split('\t');
-            Request request = new Request { Id = parts[0] };
+            Request request = current = new Request { Id = parts[0] };
             try
             {
                 reports.Begin();
                 request.Asked = AskedBy(parts[1]);
-                request.Values = request.Asked.IsTexts ? Texts(parts[2]) : Wire.Values(parts[2]);
+                request.Values = ValuesOf(request.Asked, parts[2]);
                 Invoke(request);
             }
             catch (Exception error)
             {
+                // The pipeline may have answered that one, and others behind it.
+                request = current ?? request;
                 reports.SendFailure(request, Runspace(request), reports.OfLoad(Reports.RecordOf(error)), null);
                 // A module that failed in the middle starts anew.
                 Close(request);
             }
+            current = null;
             // The call is answered; for another one this process is of no use.
             ModuleRunspace used = Runspace(request);
             try { process.Restore(used == null ? process.AtStart : used.Environment); }
             catch (Exception) { Environment.Exit(4); }
         }
+
+        private static object[] ValuesOf(Asked about, string text) { return about.IsTexts ? Texts(text) : Wire.Values(text); }
 
         private Asked AskedBy(string text)
         {
@@ -234,20 +300,30 @@ namespace SteadWorker
             runspace.Reset();
             process.Stand(about.Directory);
             runspace.Begin(about, request.Values);
-            while (!runspace.Ended.WaitOne(20))
-            {
-                // A call that takes a while: what it puts out is sent meanwhile.
-                reports.SendOutputs(runspace, request);
-                writer.Flush();
-                // Whoever asked is gone.
-                if (socket.Poll(0, SelectMode.SelectRead) && socket.Available == 0) Environment.Exit(3);
-            }
+            while (!runspace.IsBackWithin(20)) Look(runspace);
+            request = current;
+            if (request == null) return;
+            about = request.Asked;
             reports.SendOutputs(runspace, request);
             if (!runspace.Came) Left(request, runspace);
             // A change that went on after errors came to its end, and is not made.
             else if (reports.HasReported && (about.Method == "Set" || about.Method == "Delete")) reports.SendReported(request, runspace);
             else reports.SendDone(request, true, runspace.AsksForRestart);
             writer.Flush();
+        }
+
+        // Looks at a call that takes a while.
+        private void Look(ModuleRunspace runspace)
+        {
+            lock (sending)
+            {
+                if (current == null) return;
+                // What it puts out is sent meanwhile.
+                reports.SendOutputs(runspace, current);
+                writer.Flush();
+                // Whoever asked is gone.
+                if (socket.Poll(0, SelectMode.SelectRead) && socket.Available == 0) Environment.Exit(3);
+            }
         }
 
         /// <summary>The runspace of a module, in the environment that it has made for itself.</summary>
@@ -268,7 +344,7 @@ namespace SteadWorker
                 own.Open();
                 load = new Load(own, scripts, process, about.Kind, about.Module, about.Resource);
             }
-            runspaces[about.Key] = runspace = new ModuleRunspace(load.Runspace, scripts, process.AtStart);
+            runspaces[about.Key] = runspace = new ModuleRunspace(load.Runspace, scripts, process.AtStart, about.Key, this);
             // What a module reports when it is loaded is shown, and fails nothing.
             object target = load.Complete(reports.Loading);
             if (target == null) throw new InvalidOperationException("the module has no resource '" + about.Resource + "'");
