@@ -95,3 +95,18 @@ fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
+
+/// What PowerShell compiles is written there, by a path that is a pattern to it.
+#[test]
+fn temporary_files_can_be_in_a_folder_of_any_name() {
+    let Some(place) = Place::new("temporary_files_can_be_in_a_folder_of_any_name") else { return };
+    place.class("Any", "$this.Seen = [IO.Path]::GetTempPath()");
+    for name in ["[a", "[b]", "c*?"] {
+        let folder = tempfile::Builder::new().prefix(name).tempdir_in("/run").unwrap();
+        let _ = fs::remove_dir_all(place.path("home"));
+        let seen = place.seen("Any/Any", "n", |command| {
+            command.env("TMPDIR", folder.path());
+        });
+        assert!(seen.starts_with(folder.path().to_str().unwrap()), "{seen}");
+    }
+}
