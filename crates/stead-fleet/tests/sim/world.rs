@@ -49,7 +49,7 @@ pub(crate) struct Nature {
     pub(crate) cuts: bool,
     /// The store is lost, and an older copy takes its place.
     pub(crate) restores: bool,
-    /// So many machines end for good.
+    /// So many machines end for good; then none reports, since theirs would be lost.
     pub(crate) killed: usize,
     /// All controllers are away from a time on, for so long, in milliseconds.
     pub(crate) away: Option<(u64, u64)>,
@@ -212,8 +212,10 @@ impl World {
             self.machines[at].skew = skew;
             let wait = self.random.below(5_000);
             self.later(wait, Happening::BeginMachine(at));
-            let wait = self.random.between(5_000, self.nature.trouble);
-            self.later(wait, Happening::Report(at));
+            if self.nature.killed == 0 {
+                let wait = self.random.between(5_000, self.nature.trouble);
+                self.later(wait, Happening::Report(at));
+            }
         }
         for release in 1..self.nature.releases as u64 {
             let (step, wait) = (self.nature.trouble / self.nature.releases as u64, self.random.below(2_000));
