@@ -62,7 +62,7 @@ impl Log {
             | EventKind::Cancelled => true,
             EventKind::CallStarted { operation, .. } => operation.may_change(),
             EventKind::Began(_)
-            | EventKind::FactObserved { .. }
+            | EventKind::FactObserved(_)
             | EventKind::ContainerOpened { .. }
             | EventKind::CallEnded { .. } => false,
         };

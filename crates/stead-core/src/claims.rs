@@ -211,13 +211,22 @@ impl Claims {
     /// Returns them with all names of the paths: `others` says which ones a path has besides, if links lead to it.
     #[must_use]
     pub fn with_other_paths<O: IntoIterator<Item = PathBuf>>(mut self, others: impl Fn(&Path) -> O) -> Self {
-        let again = |Claim::Path { path, extent }: &Claim| {
-            let extent = extent.clone();
-            others(path).into_iter().map(move |path| Claim::Path { path: path.into(), extent: extent.clone() })
-        };
-        let others: Vec<Claim> = self.0.iter().flat_map(again).collect();
-        self.0.extend(others);
+        let (mut found, mut lonely): (Vec<Claim>, Option<&Arc<Path>>) = (Vec::new(), None);
+        // Most claims of an instance are on its one path, and most paths have one name.
+        for Claim::Path { path, extent } in &self.0 {
+            if lonely.is_none_or(|last| !Arc::ptr_eq(last, path)) {
+                let before = found.len();
+                found.extend(others(path).into_iter().map(|other| Claim::Path { path: other.into(), extent: extent.clone() }));
+                lonely = Some(path).filter(|_| found.len() == before);
+            }
+        }
+        self.0.extend(found);
         self
+    }
+
+    /// Returns whether the instance creates a link.
+    pub fn has_links(&self) -> bool {
+        self.0.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Link { .. }))
     }
 
     /// Returns them with the links to all names of their targets. Of a target that is a link itself, that is where it

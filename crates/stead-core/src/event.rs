@@ -106,12 +106,7 @@ pub enum EventKind {
     /// were interrupted.
     Resumed,
     /// The machine supplied a value, or the reason why it cannot.
-    FactObserved {
-        /// The key of the fact.
-        key: FactKey,
-        /// The value, or why there is none.
-        value: Result<Value, String>,
-    },
+    FactObserved(Box<ObservedFact>),
     /// The nested instances of a container can begin.
     ContainerOpened {
         /// The container.
@@ -185,9 +180,18 @@ impl EventKind {
             | Self::Woken { instance }
             | Self::Settled { instance, .. }
             | Self::Refuted { instance, .. } => Some(instance),
-            Self::Began(_) | Self::Resumed | Self::FactObserved { .. } | Self::Suspended | Self::Cancelled => None,
+            Self::Began(_) | Self::Resumed | Self::FactObserved(_) | Self::Suspended | Self::Cancelled => None,
         }
     }
+}
+
+/// A value that the machine supplied. There are few of them: an event is no larger for it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObservedFact {
+    /// The key of the fact.
+    pub key: FactKey,
+    /// The value, or why there is none.
+    pub value: Result<Value, String>,
 }
 
 /// The subject of the events of a run: its graph, mode and instances.
@@ -407,7 +411,7 @@ mod tests {
     use super::*;
 
     fn observed(value: Value) -> String {
-        let kind = EventKind::FactObserved { key: FactKey::Now, value: Ok(value) };
+        let kind = EventKind::FactObserved(ObservedFact { key: FactKey::Now, value: Ok(value) }.into());
         serde_json::to_string(&Event { sequence: 1, at: Timestamp::UNIX_EPOCH, kind }).unwrap()
     }
 
@@ -430,15 +434,18 @@ mod tests {
         assert!(refused(&(observed(Value::Null) + "{}")).starts_with("trailing characters"));
     }
 
+    /// A run that may be recorded holds all of them until its first change.
+    #[test]
+    fn an_event_is_small() {
+        assert!(size_of::<Event>() <= 72, "{}", size_of::<Event>());
+    }
+
     #[test]
     fn numbers_are_read_as_what_they_were() {
         for number in [0.1 + 0.2, 1e-7, 5e-324, f64::MAX, 2.225_073_858_507_201e-308, 9.869_604_401_089_358] {
             let written = observed(Value::Number(serde_json::Number::from_f64(number).unwrap()));
-            let EventKind::FactObserved { value: Ok(Value::Number(read)), .. } =
-                Event::from_json(&written).unwrap().kind
-            else {
-                panic!("{written}")
-            };
+            let EventKind::FactObserved(fact) = Event::from_json(&written).unwrap().kind else { panic!("{written}") };
+            let Ok(Value::Number(read)) = fact.value else { panic!("{written}") };
             assert_eq!(read.as_f64().map(f64::to_bits), Some(number.to_bits()), "{written}");
         }
     }

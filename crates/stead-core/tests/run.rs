@@ -254,8 +254,8 @@ fn event_line(sources: &Sources, event: &Event) -> String {
         EventKind::Refuted { instance, .. } => format!("refute {instance}\n"),
         EventKind::Suspended => "suspend\n".to_owned(),
         EventKind::Cancelled => "cancel\n".to_owned(),
-        EventKind::FactObserved { key, value } => {
-            format!("fact {key:?}: {}\n", value.as_ref().map_or_else(Clone::clone, json))
+        EventKind::FactObserved(fact) => {
+            format!("fact {:?}: {}\n", fact.key, fact.value.as_ref().map_or_else(Clone::clone, json))
         }
         EventKind::ContainerOpened { instance } => format!("open {}\n", instance.name()),
         EventKind::CallStarted { instance, operation, desired, .. } => {

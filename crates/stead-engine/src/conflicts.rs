@@ -69,9 +69,11 @@ impl Session {
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
         let found = once_each(conflicts(&claims), &self.real_paths());
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
-        let states = known.iter().filter(is_set).map(|known| (known.id, known.states.as_slice()));
+        let stating = known.iter().filter(|known| !known.states.is_empty()).filter(is_set);
+        let states = stating.map(|known| (known.id, known.states.as_slice()));
         let disagreements = besides(disagreements(states), &found);
-        let settled: Vec<&Known> = known.iter().filter(is_set).collect();
+        let removes = known.iter().any(|known| known.removed_lines.is_some());
+        let settled: Vec<&Known> = known.iter().filter(|_| removes).filter(is_set).collect();
         let erasures = self.erasures(&prepared.graph, &settled);
         let both = disagreements.iter().map(|found| (found.first, found.second));
         let both = found.iter().map(|found| (found.first, found.second)).chain(both);
@@ -149,7 +151,8 @@ impl Session {
         for known in &mut all {
             known.claims = known.claims.take().map(|claims| claims.with_other_paths(|path| calls.real_paths.of(path)));
         }
-        let will_be = all.iter().filter(|known| settled(graph, known.id).is_some());
+        let linking = all.iter().filter(|known| known.claims.as_ref().is_some_and(Claims::has_links));
+        let will_be = linking.filter(|known| settled(graph, known.id).is_some());
         let links = Links::of(will_be.filter_map(|known| known.claims.as_ref()));
         if !links.is_empty() {
             for known in &mut all {

@@ -187,7 +187,7 @@ fn event_word(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::Began(_) => "began",
         EventKind::Resumed => "resumed",
-        EventKind::FactObserved { .. } => "factObserved",
+        EventKind::FactObserved(_) => "factObserved",
         EventKind::ContainerOpened { .. } => "containerOpened",
         EventKind::CallStarted { .. } => "callStarted",
         EventKind::CallEnded { .. } => "callEnded",

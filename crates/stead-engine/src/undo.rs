@@ -21,8 +21,10 @@ pub struct Undo {
     pub scene: Scene,
     /// By path, from the root of the system.
     items: BTreeMap<PathBuf, Arc<Item>>,
-    /// The sets of the run, in order; of one instance the first has the state before, the last the properties.
+    /// The sets of the run that are not taken back by their files alone, in order; of one instance the first has the state before, the
+    /// last the properties.
     sets: Vec<SetEntry>,
+    is_empty: bool,
 }
 
 /// One path that the run changed.
@@ -56,7 +58,8 @@ impl Undo {
     pub fn of(entries: Vec<Read>) -> Option<Self> {
         let mut entries = entries.into_iter();
         let Some((Entry::Began(scene), _)) = entries.next() else { return None };
-        let mut undo = Self { scene, items: BTreeMap::new(), sets: Vec::new() };
+        let is_empty = entries.as_slice().is_empty();
+        let mut undo = Self { scene, items: BTreeMap::new(), sets: Vec::new(), is_empty };
         let mut items: BTreeMap<PathBuf, Item> = BTreeMap::new();
         for (entry, content) in entries {
             match entry {
@@ -83,7 +86,7 @@ impl Undo {
 
     /// Returns whether there is nothing that the run changed.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.sets.is_empty()
+        self.is_empty
     }
 
     /// What stays as it is: what was not kept, and what a set did besides files.

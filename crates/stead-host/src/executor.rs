@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Response};
-use stead_core::event::{Event, EventKind, Problem, Status};
+use stead_core::event::{Event, EventKind, ObservedFact, Problem, Status};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
@@ -456,7 +456,7 @@ impl Executor<'_> {
 
     fn observed(&self, key: FactKey) -> EventKind {
         let value = self.calls.fact(&key);
-        EventKind::FactObserved { key, value }
+        EventKind::FactObserved(ObservedFact { key, value }.into())
     }
 
     /// Outputs may ask for facts that nothing else needed; one may lead to the next.

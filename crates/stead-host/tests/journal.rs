@@ -19,7 +19,7 @@ use random::Numbers;
 use serde_json::json;
 use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Response, Tested};
 use stead_core::claims::{Claims, Extent};
-use stead_core::event::{Event, EventKind, Header, Mode, Problem, SkipReason, Status, VERSION};
+use stead_core::event::{Event, EventKind, Header, Mode, ObservedFact, Problem, SkipReason, Status, VERSION};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::{NodeId, ResourceId, SecretName};
@@ -75,8 +75,10 @@ fn events(origin: &str) -> Vec<Event> {
     let failure = Problem::Failure(Failure::new(FailureKind::Unsupported, "no"));
     let mut kinds = vec![
         EventKind::Began(Arc::new(header)),
-        EventKind::FactObserved { key: FactKey::EnvironmentVariable("HOME".into()), value: Ok("/root".into()) },
-        EventKind::FactObserved { key: FactKey::Now, value: Err("no clock".into()) },
+        EventKind::FactObserved(
+            ObservedFact { key: FactKey::EnvironmentVariable("HOME".into()), value: Ok("/root".into()) }.into(),
+        ),
+        EventKind::FactObserved(ObservedFact { key: FactKey::Now, value: Err("no clock".into()) }.into()),
         EventKind::ContainerOpened { instance: two.clone() },
         EventKind::CallStarted { instance: one.clone(), operation, execution, desired },
         EventKind::RetryScheduled { instance: one.clone(), until: "2030-01-02T03:04:05.678901234Z".parse().unwrap() },

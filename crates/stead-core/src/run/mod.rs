@@ -440,9 +440,7 @@ impl Run {
                 self.held = self.held_by_all();
                 self.resumed();
             }
-            EventKind::FactObserved { key, value } => {
-                self.facts.insert(key.clone(), value.clone());
-            }
+            EventKind::FactObserved(fact) => _ = self.facts.insert(fact.key.clone(), fact.value.clone()),
             EventKind::ContainerOpened { instance } => self.opened(instance.node()),
             EventKind::CallStarted { instance, .. } => self.started(instance.node()),
             EventKind::CallEnded { instance, response, footprint, .. } => {

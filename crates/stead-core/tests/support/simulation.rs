@@ -12,7 +12,7 @@ use stead_core::call::{
 use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::destruction::Effects;
 use stead_core::diff::{Rules, differing, overlaid};
-use stead_core::event::{Event, EventKind};
+use stead_core::event::{Event, EventKind, ObservedFact};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::run::{Room, Run};
@@ -311,7 +311,7 @@ impl Executor<'_, '_> {
     fn learn_for_outputs(&mut self) {
         while let Some(key) = self.run.output_wants().pop_first() {
             let value = (self.driver.learn)(&key);
-            self.record(vec![EventKind::FactObserved { key, value }]);
+            self.record(vec![EventKind::FactObserved(ObservedFact { key, value }.into())]);
         }
     }
 
@@ -338,7 +338,7 @@ impl Executor<'_, '_> {
             self.record(next.events);
             for key in next.wants {
                 let value = (self.driver.learn)(&key);
-                self.record(vec![EventKind::FactObserved { key, value }]);
+                self.record(vec![EventKind::FactObserved(ObservedFact { key, value }.into())]);
             }
             // All of them are announced before the first is made.
             let announced = next.calls.iter().map(Call::started).collect();

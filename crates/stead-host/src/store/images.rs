@@ -53,7 +53,7 @@ pub enum Entry {
         /// What is there now; `None` where it cannot be read.
         mark: Option<Mark>,
     },
-    /// A set is about to begin.
+    /// A set is about to begin that is not taken back by its files alone.
     Set(SetEntry),
 }
 
@@ -279,13 +279,16 @@ impl Images {
         self.0.log().give_up(why);
     }
 
-    /// Says that the set of an instance is about to begin. What it changes is kept by what is returned.
+    /// Says that the set of an instance is about to begin. What it changes is kept by what is returned; of one that is taken back by
+    /// its files nothing else is.
     ///
     /// # Errors
     /// When the file cannot be written, and it must be: then nothing may be changed.
     pub fn set(&self, entry: SetEntry) -> Result<Arc<SetImages>, ImagesError> {
         let instance = entry.instance.clone();
-        self.0.log().write(&Entry::Set(entry), &[])?;
+        if entry.undo != UndoWay::Files {
+            self.0.log().write(&Entry::Set(entry), &[])?;
+        }
         Ok(Arc::new(SetImages { kept: Arc::clone(&self.0), instance, touched: Mutex::default() }))
     }
 }

@@ -109,8 +109,8 @@ struct Recording<'r> {
 }
 
 enum Standing {
-    /// Nothing was changed so far; these are the events.
-    Waits(Vec<Event>),
+    /// Nothing was changed so far; these are the events, as they came.
+    Waits(Vec<Vec<Event>>),
     Recorded(FileJournal),
     GivenUp,
 }
@@ -162,6 +162,15 @@ impl Recording<'_> {
     }
 }
 
+impl Drop for Recording<'_> {
+    /// Taking the events of a run that changed nothing apart would only take time, as the program ends.
+    fn drop(&mut self) {
+        if let Standing::Waits(so_far) = &mut self.standing {
+            std::mem::forget(std::mem::take(so_far));
+        }
+    }
+}
+
 impl Journal for Recording<'_> {
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
         if let Standing::Waits(so_far) = &mut self.standing {
@@ -170,7 +179,7 @@ impl Journal for Recording<'_> {
             }
             let so_far = std::mem::take(so_far);
             self.begin();
-            self.write(&so_far);
+            so_far.iter().for_each(|events| self.write(events));
         }
         self.write(events);
         Ok(())
@@ -178,7 +187,7 @@ impl Journal for Recording<'_> {
 
     fn counted(&mut self, events: Vec<Event>) {
         if let Standing::Waits(so_far) = &mut self.standing {
-            so_far.extend(events);
+            so_far.push(events);
         }
     }
 }

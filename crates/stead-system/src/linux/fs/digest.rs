@@ -1,11 +1,12 @@
 //! Digests of all that is at a path.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use sha2::{Digest as _, Sha256};
 
@@ -68,12 +69,14 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
 }
 
 /// Adds all that a file has from where it is.
-pub(super) fn add_content(hasher: &mut Sha256, mut file: File) -> io::Result<()> {
-    let mut buffer = vec![0; 64 << 10];
+pub(super) fn add_content(hasher: &mut Sha256, file: File) -> io::Result<()> {
+    // Most files are much smaller: memory that nothing is read into is not touched.
+    let mut chunk = Vec::with_capacity(64 << 10);
     loop {
-        match file.read(&mut buffer)? {
+        chunk.clear();
+        match rustix::io::retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut chunk)))? {
             0 => return Ok(()),
-            read => hasher.update(buffer.get(..read).unwrap_or_default()),
+            _ => hasher.update(&chunk),
         }
     }
 }

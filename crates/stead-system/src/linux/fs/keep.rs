@@ -20,11 +20,11 @@ use crate::error::FsError;
 use crate::kind::FileKind;
 
 impl Writes {
-    /// Keeps what is at a name in a directory, which is about to be changed.
-    pub(super) fn keep(&self, directory: &impl AsFd, name: &OsStr, shown: &Path) -> Result<(), FsError> {
-        self.kept(shown, |keeper| {
-            let path = real_path(directory)?.join(name);
-            let (image, content) = Image::read(directory, name, keeper.room())?;
+    /// Keeps what is at a name in the directory of a place, which is about to be changed.
+    pub(super) fn keep(&self, place: &Place, name: &OsStr) -> Result<(), FsError> {
+        self.kept(place.path(), |keeper| {
+            let path = place.real_directory()?.join(name);
+            let (image, content) = Image::read(&place.directory(), name, keeper.room())?;
             keeper.keep(&path, &image, &content)
         })
     }
@@ -60,17 +60,17 @@ impl Writes {
     pub(super) fn keep_moved(&self, place: &Place, name: &OsStr) -> Result<(), FsError> {
         self.kept(place.path(), |keeper| {
             let Ok(Some(top)) = open_below(&place.directory(), place.name(), place.path()) else { return Ok(()) };
-            let target = real_path(&place.directory())?.join(name);
+            let target = place.real_directory()?.join(name);
             keep_absent(keeper, &top, &target)
         })
     }
 
-    /// Says that a name in a directory is changed by now.
-    pub(super) fn kept_is_changed(&self, directory: &impl AsFd, name: &OsStr) {
+    /// Says that what is at a place is changed by now.
+    pub(super) fn kept_is_changed(&self, place: &Place) {
         if let Some(keeper) = &self.keeper
-            && let Ok(path) = real_path(directory)
+            && let Ok(path) = place.real_directory()
         {
-            keeper.changed(&path.join(name));
+            keeper.changed(&path.join(place.name()));
         }
     }
 

@@ -1,6 +1,8 @@
 //! A name in an open directory.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::durability::Writes;
-use super::handle::How;
+use super::handle::{How, real_path};
 use super::path::SystemPath;
 use super::status::Status;
 use super::walk::open_directory;
@@ -29,6 +31,8 @@ pub struct Place {
     directory: OwnedFd,
     name: Box<OsStr>,
     path: PathBuf,
+    /// See [`Place::real_directory`].
+    real: OnceCell<PathBuf>,
     writes: Writes,
 }
 
@@ -41,8 +45,7 @@ impl Place {
         };
         let parent = if parent.as_os_str().is_empty() { SystemPath::here(".") } else { parent };
         let found = open_directory(&parent)?;
-        let place = |directory| Self { directory, name: name.into(), path: path.to_path_buf(), writes: writes.clone() };
-        Ok(found.map(place))
+        Ok(found.map(|directory| Self::new(directory, name, path.to_path_buf(), writes)))
     }
 
     /// A name in a directory that is open. Fails when it is not a single name.
@@ -50,10 +53,14 @@ impl Place {
         let single = Path::new(name).file_name() == Some(name);
         let directory = directory.as_fd().try_clone_to_owned();
         match directory {
-            Ok(directory) if single => Ok(Self { directory, name: name.into(), path, writes: writes.clone() }),
+            Ok(directory) if single => Ok(Self::new(directory, name, path, writes)),
             Ok(_) => Err(FsError::NoName(path)),
             Err(source) => Err(FsError::System { doing: "open the directory of", path, source }),
         }
+    }
+
+    fn new(directory: OwnedFd, name: &OsStr, path: PathBuf, writes: &Writes) -> Self {
+        Self { directory, name: name.into(), path, real: OnceCell::new(), writes: writes.clone() }
     }
 
     /// The whole path, for messages.
@@ -69,6 +76,15 @@ impl Place {
     /// The directory.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+
+    /// The path of the directory without links, as it was when it was asked for first.
+    pub(super) fn real_directory(&self) -> io::Result<&Path> {
+        if let Some(real) = self.real.get() {
+            return Ok(real);
+        }
+        let real = real_path(&self.directory)?;
+        Ok(self.real.get_or_init(|| real))
     }
 
     /// Another name in the same directory.
@@ -196,7 +212,7 @@ impl Place {
     /// To be called before another name in the directory is changed as well.
     pub(super) fn begin_writing_as(&self, name: &OsStr) -> Result<(), FsError> {
         self.writes.begin(self.directory.as_fd(), &self.path)?;
-        self.writes.keep(&self.directory, name, &self.path)
+        self.writes.keep(self, name)
     }
 
     pub(super) fn written(&self, file: &impl AsFd) -> Result<(), FsError> {
@@ -205,7 +221,7 @@ impl Place {
 
     /// To be called when this name has changed.
     pub(super) fn renamed(&self) -> Result<(), FsError> {
-        self.writes.kept_is_changed(&self.directory, &self.name);
+        self.writes.kept_is_changed(self);
         self.writes.renamed(self.directory.as_fd(), &self.path)
     }
 

@@ -13,7 +13,7 @@ use stead_core::digest::hex;
 
 use super::digest::add_content;
 use super::durability::Writes;
-use super::handle::{How, path_by_handle, real_path};
+use super::handle::{How, path_by_handle};
 use super::image::{Image, ImageNode, Mark};
 use super::listing::entries;
 use super::path::SystemPath;
@@ -33,12 +33,9 @@ impl SystemPath {
             found => found?,
         };
         let Some(place) = place else { return Ok(None) };
-        let real = real_path(&place.directory()).map_err(|source| FsError::System {
-            doing: "find",
-            path: self.to_path_buf(),
-            source,
-        })?;
-        Ok(Some(place).filter(|_| self.parent_path() == Some(&*real)))
+        let failed = |source| FsError::System { doing: "find", path: self.to_path_buf(), source };
+        let is_here = self.parent_path() == Some(place.real_directory().map_err(failed)?);
+        Ok(is_here.then_some(place))
     }
 
     /// What is there now, for comparisons; `None` where it cannot be read.

@@ -180,7 +180,10 @@ fn moved(result: rustix::io::Result<usize>) -> io::Result<Moved> {
 
 /// Appends what is there to read, at most `at_most` bytes.
 pub(super) fn read(pipe: &impl AsFd, into: &mut Vec<u8>, at_most: usize) -> io::Result<Moved> {
-    into.reserve(at_most);
+    // What little there usually is leaves room enough for the end to be noticed in.
+    if into.capacity() - into.len() < at_most / 2 {
+        into.reserve(at_most);
+    }
     moved(rustix::io::read(pipe, rustix::buffer::spare_capacity(into)))
 }
 
