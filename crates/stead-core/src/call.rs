@@ -36,6 +36,11 @@ impl Operation {
     pub fn may_change(self) -> bool {
         matches!(self, Self::Set | Self::Delete)
     }
+
+    /// Returns whether it may change the machine where it is carried out like this.
+    pub fn changes_in(self, execution: Execution) -> bool {
+        self.may_change() && execution == Execution::Actual
+    }
 }
 
 /// The choice between changing the machine and predicting the change.
@@ -91,6 +96,11 @@ impl Call {
     /// The name of the instance.
     pub fn name(&self) -> &Arc<str> {
         self.instance.name()
+    }
+
+    /// Returns whether it may change the machine.
+    pub fn changes(&self) -> bool {
+        self.operation.changes_in(self.execution)
     }
 }
 

@@ -260,6 +260,11 @@ pub enum Approach {
 }
 
 impl Mode {
+    /// Returns whether a run may change the machine.
+    pub fn changes(self) -> bool {
+        self.operation.changes_in(self.execution)
+    }
+
     /// Read every instance.
     pub const GET: Self = Self::of(Operation::Get);
     /// Compare every instance.

@@ -73,8 +73,6 @@ pub enum Method {
     Set(Execution),
     /// Remove the instance, or say what that would do.
     Delete(Execution),
-    /// List the instances that fit the desired state, by a resource that filters or by the host.
-    Export,
 }
 
 /// A state that a resource reported, sealed.
@@ -108,7 +106,7 @@ pub enum Reply {
     Set(Box<SetReply>),
     /// To `Delete`: what was done, or would be, in words.
     Deleted(Vec<String>),
-    /// To `Export`.
+    /// To [`PlannerStep::Export`].
     Exported(Vec<Exported>),
     /// To `Set` and `Delete`: it is still at work.
     Pending(Pending),
@@ -140,6 +138,9 @@ pub struct SetReply {
 pub enum PlannerStep {
     /// The method is called, and its reply passed to [`Planner::observe`].
     Invoke(Method),
+    /// The instances that fit the desired state are listed, by a resource that filters or by the host, and passed to
+    /// [`Planner::observe`].
+    Export,
     /// The operation has ended.
     Done(Box<Response>),
 }

@@ -1,9 +1,10 @@
 //! Which claims contradict each other: the fast way against the comparison of each pair.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
-use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts};
+use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts, share_paths};
 use stead_core::id::NodeId;
 
 const LINK: Extent = Extent::Link { target: None };
@@ -74,6 +75,15 @@ proptest! {
             prop_assert!(conflict.first < conflict.second);
             prop_assert!(alone.iter().any(|each| each.about == conflict.about && each.path == conflict.path));
         }
+    }
+
+    #[test]
+    fn no_conflict_is_found_where_no_path_is_shared_and_nothing_removes(claims in instances()) {
+        let (numbered, removes) = (numbered(&claims), claims.iter().any(Claims::remove_below));
+        let paths = |claims: &Claims| claims.0.iter().map(|Claim::Path { path, .. }| path.clone()).collect::<BTreeSet<_>>();
+        let all: Vec<_> = claims.iter().flat_map(paths).collect();
+        prop_assert_eq!(share_paths(numbered.iter().copied()), all.iter().collect::<BTreeSet<_>>().len() < all.len());
+        prop_assert!(share_paths(numbered.iter().copied()) || removes || conflicts(&numbered).is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
+use stead_core::call::{Call, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::event::Status;
@@ -164,7 +164,7 @@ impl SessionCalls {
         let name = Arc::clone(call.name());
         let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
         let usual = self.contexts.of(call.instance.node());
-        let changes = changes(call);
+        let changes = call.changes();
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
         let binding = self.planned.binding_of(call.instance.node());
         let to_come = self.to_come.behind(call);
@@ -185,7 +185,7 @@ impl SessionCalls {
 
     /// Takes in the response to a call, and returns what is to be said of it.
     fn end(&self, call: &Call, Begun { disturbance, .. }: Begun<'_>, mut response: Response) -> Response {
-        let changes = changes(call);
+        let changes = call.changes();
         if let Some(way_out) = self.uncertain.get(&call.instance.node())
             && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
         {
@@ -200,11 +200,6 @@ impl SessionCalls {
         self.note(call, &response.outcome, changes, was_loose);
         without_unknown_property(&call.manifest, response)
     }
-}
-
-/// Returns whether a call may change the machine.
-fn changes(call: &Call) -> bool {
-    call.operation.may_change() && call.execution == Execution::Actual
 }
 
 /// A response whose failure names no property that the built-in resource does not have.

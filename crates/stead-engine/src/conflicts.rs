@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
-use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts};
+use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts, share_paths};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, StatedNeeds, evaluate_known, is_written_out};
@@ -48,8 +48,17 @@ impl Session {
                 prepared.warnings.extend(warnings);
             }
         }
-        prepared.shared = SharedFiles::of(&known, &self.real_paths());
-        self.order_conflicts(prepared, &known);
+        // Claims have the paths that links lead to as well, so that one file has one path at least in the claims of each.
+        let claims = known.iter().filter_map(|known| Some((known.id, known.claims.as_ref()?)));
+        let is_shared = share_paths(claims.clone());
+        prepared.shared = if is_shared { SharedFiles::of(&known, &self.real_paths()) } else { SharedFiles::default() };
+        let found = if is_shared || claims.clone().any(|(_, claims)| claims.remove_below()) {
+            let is_settled = |(id, _): &(NodeId, &Claims)| settled(&prepared.graph, *id).is_some();
+            once_each(conflicts(&claims.filter(is_settled).collect::<Vec<_>>()), &self.real_paths())
+        } else {
+            Vec::new()
+        };
+        self.order_conflicts(prepared, &known, &found);
     }
 
     fn real_paths(&self) -> RealPaths {
@@ -62,16 +71,13 @@ impl Session {
         self.options.implicit_order && directive.is_none_or(|directive| directive.value)
     }
 
-    /// Those without a condition whose properties are written out.
-    fn order_conflicts(&self, prepared: &mut Prepared, known: &[Known]) {
+    /// Those without a condition whose properties are written out; these are in conflict over a path.
+    fn order_conflicts(&self, prepared: &mut Prepared, known: &[Known], found: &[Conflict]) {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
-        let claims: Vec<_> =
-            known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
-        let found = once_each(conflicts(&claims), &self.real_paths());
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let stating = known.iter().filter(|known| !known.states.is_empty()).filter(is_set);
         let states = stating.map(|known| (known.id, known.states.as_slice()));
-        let disagreements = besides(disagreements(states), &found);
+        let disagreements = besides(disagreements(states), found);
         let removes = known.iter().any(|known| known.removed_lines.is_some());
         let settled: Vec<&Known> = known.iter().filter(|_| removes).filter(is_set).collect();
         let erasures = self.erasures(&prepared.graph, &settled);
@@ -85,7 +91,7 @@ impl Session {
                 graph.add_order(first, second);
             }
         }
-        prepared.warnings.extend(warnings(&prepared.graph, &found));
+        prepared.warnings.extend(warnings(&prepared.graph, found));
         prepared.warnings.extend(disagreements.iter().map(|found| disagreement(&prepared.graph, found)));
         prepared.warnings.extend(erasures.iter().map(|found| found.finding(&prepared.graph)));
     }

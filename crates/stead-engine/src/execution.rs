@@ -21,7 +21,7 @@ use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
-use crate::memory::{Ledger, Recalled, changes};
+use crate::memory::{Ledger, Recalled};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::second_look::SecondLook;
@@ -160,7 +160,7 @@ impl Session {
         mut recalled: Recalled<'a>,
         journal_so_far: &[Event],
     ) -> Result<RunOptions<'a>, StoreError> {
-        if !changes(execution.mode) {
+        if !execution.mode.changes() {
             return Ok(execution);
         }
         let things = std::mem::take(&mut recalled.things);
@@ -249,7 +249,7 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let second_look = if changes(run.mode()) { SecondLook::begin() } else { SecondLook::default() };
+        let second_look = if run.mode().changes() { SecondLook::begin() } else { SecondLook::default() };
         let forecasts = match run.mode().execution {
             Execution::WhatIf => prepared.shared.forecasts(),
             Execution::Actual => FileForecasts::default(),
@@ -280,7 +280,7 @@ fn uncertain(prepared: &Prepared, paths: &BTreeSet<String>, mode: Mode) -> BTree
     let graph = &prepared.graph;
     let is_named = |id: &NodeId| graph.node(*id).path.outward().any(|path| prepared.named.contains(&path.node()));
     let mut uncertain = graph.known(paths);
-    uncertain.retain(|id| !(changes(mode) && is_named(id)));
+    uncertain.retain(|id| !(mode.changes() && is_named(id)));
     uncertain
 }
 
@@ -345,7 +345,7 @@ impl Session {
     /// Waits until no other run changes the machine. A run that changes nothing waits for nobody, and one that was started
     /// by the run that holds the lock goes on beside it. One that is ended or suspended meanwhile still needs the lock.
     fn lock(&self, mode: Mode, waits: &mut dyn FnMut(Option<&str>)) -> Result<Locked, RunError> {
-        if !changes(mode) || self.options.private_root {
+        if !mode.changes() || self.options.private_root {
             return Ok((None, Turn::Free));
         }
         let (mut within, mut waited) = (false, false);

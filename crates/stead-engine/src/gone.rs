@@ -23,7 +23,7 @@ use crate::accounting::is_there;
 use crate::contexts::Contexts;
 use crate::delivery::Delivery;
 use crate::managing::{Compared, Gone, Heir, Managing, Recorded, is_removal};
-use crate::memory::{Memory, changes};
+use crate::memory::Memory;
 use crate::messages::error_chain;
 use crate::prepared::Prepared;
 use crate::session::Session;
@@ -66,7 +66,7 @@ impl Session {
         // What newer deliveries made is looked for by each run of one that restores.
         let restores = delivery.restores.is_some();
         let former = memory.accounted().ok().flatten().filter(|_| !restores);
-        let is_of_use = former.is_some() || changes(mode) && !restores;
+        let is_of_use = former.is_some() || mode.changes() && !restores;
         let document = is_of_use.then(|| self.digest_as_stated(prepared, policy));
         let things = self.things(&prepared.graph);
         let holds = |former: &Accounted| document.as_ref() == Some(&former.document) && holds(former, memory, &things);
@@ -77,7 +77,7 @@ impl Session {
             prepared.warnings.extend(left.iter().map(|(why, left)| Why::of(*why).finding(&labels(left), left.count)));
             return;
         }
-        let taken_over = if changes(mode) { memory.take_over() } else { Ok(()) };
+        let taken_over = if mode.changes() { memory.take_over() } else { Ok(()) };
         match taken_over.and_then(|()| memory.managed()) {
             Ok(Some(kept)) => {
                 let others = memory.digest_of_others().ok();
@@ -89,7 +89,7 @@ impl Session {
             Ok(None) => {}
             // A run that changes something reports it.
             Err(error) => {
-                let is_silent = policy != Removed::Remove || changes(mode);
+                let is_silent = policy != Removed::Remove || mode.changes();
                 prepared.warnings.extend((!is_silent).then(|| unknown(&error)));
                 if restores && policy != Removed::Keep {
                     prepared.removed.not_restored = NotRestored::of_error(&error);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use stead_core::call::{Execution, Outcome};
+use stead_core::call::Outcome;
 use stead_core::destruction::Effect;
 use stead_core::diff::exists;
 use stead_core::event::{Event, EventKind};
@@ -236,8 +236,8 @@ impl Managing {
         let mut note = Note::default();
         for event in events {
             match &event.kind {
-                EventKind::CallStarted { instance, operation, execution: Execution::Actual, desired }
-                    if operation.may_change() =>
+                EventKind::CallStarted { instance, operation, execution, desired }
+                    if operation.changes_in(*execution) =>
                 {
                     if is_removal(desired) {
                         self.leaves(instance.node(), desired, &mut note.leaving)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use stead_core::call::{Execution, Operation};
+use stead_core::call::Operation;
 use stead_core::event::{Event, Mode};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
@@ -152,7 +152,7 @@ impl Memory {
         if !compares {
             return Ok(None);
         }
-        let will_write = acts && changes(mode);
+        let will_write = acts && mode.changes();
         let forgets = |why: &str| {
             if will_write {
                 tracing::warn!("handlers that fail in this run will not be retried later: {why}");
@@ -165,10 +165,10 @@ impl Memory {
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
         let reading = slot.outline()?;
         let is_uncertain = self.owes && matches!(&reading, RecordReading::Known(kept) if !kept.uncertain.is_empty());
-        if !acts && !is_uncertain && !changes(mode) {
+        if !acts && !is_uncertain && !mode.changes() {
             return Ok(None);
         }
-        let is_first = changes(mode) && reading == RecordReading::default() && graph.iter().next().is_some();
+        let is_first = mode.changes() && reading == RecordReading::default() && graph.iter().next().is_some();
         if let Some(error) = is_first.then(|| slot.prepare().err()).flatten() {
             return forgets(&error_chain(&error));
         }
@@ -198,7 +198,7 @@ impl Memory {
             RecordReading::Damaged(path) => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
                 tracing::warn!("'{}' is damaged: all that acts on changes is due once, and {UNKNOWN}", path.display());
-                if changes(mode) {
+                if mode.changes() {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
                 }
                 (all, BTreeSet::new(), Recorded::default())
@@ -216,11 +216,6 @@ impl Memory {
             keeps_things: !is_shared,
         })
     }
-}
-
-/// Returns whether a run changes the machine, so that it can come to owe notifications.
-pub(crate) fn changes(mode: Mode) -> bool {
-    mode.operation.may_change() && mode.execution == Execution::Actual
 }
 
 /// The journal of a run that changes things: what the run is about to owe is on the disk before it changes anything.

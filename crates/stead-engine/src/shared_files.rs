@@ -40,12 +40,7 @@ impl SharedFiles {
         let paths =
             claims.flat_map(|(id, claims)| claims.0.iter().map(move |Claim::Path { path, extent }| (id, path, extent)));
         let files = paths.filter(|(.., extent)| matches!(extent, Extent::Part { .. } | Extent::Whole));
-        // Claims have where links lead to as well, so that one file has one path at least in those of each. By bytes, and not by
-        // components: of ten thousand files hardly two are one.
-        let mut first = HashMap::with_capacity(known.len());
-        if !files.clone().any(|(id, path, _)| *first.entry(path.as_os_str()).or_insert(id) != id) {
-            return Self::default();
-        }
+        // By bytes, and not by components.
         let mut uses: Vec<(Cow<'_, OsStr>, NodeId, &Path)> = files
             .map(|(id, path, _)| match real_paths.of(path) {
                 Some(real) => (Cow::Owned(real.into_os_string()), id, &**path),

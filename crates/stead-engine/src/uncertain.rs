@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Outcome};
+use stead_core::call::{Call, Failure, FailureKind, Outcome};
 use stead_core::event::{Event, EventKind, Status};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
@@ -32,9 +32,7 @@ impl Uncertain {
         let mut new = BTreeSet::new();
         for event in events {
             match &event.kind {
-                EventKind::CallStarted { instance, operation, execution: Execution::Actual, .. }
-                    if operation.may_change() =>
-                {
+                EventKind::CallStarted { instance, operation, execution, .. } if operation.changes_in(*execution) => {
                     self.being_set.insert(instance.node());
                 }
                 EventKind::CallEnded { instance, response, .. } if self.being_set.remove(&instance.node()) => {

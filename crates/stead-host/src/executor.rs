@@ -386,7 +386,7 @@ impl Executor<'_> {
             let mut kinds = next.events;
             kinds.extend(next.wants.into_iter().map(|key| self.observed(key)));
             let calls = self.chosen(next.calls, room);
-            if !calls.is_empty() && !self.follower.may_begin(calls.iter().any(|chosen| changes(&chosen.call))) {
+            if !calls.is_empty() && !self.follower.may_begin(calls.iter().any(|chosen| chosen.call.changes())) {
                 if !self.stop.cancel.is_cancelled() {
                     self.stop.suspend.cancel();
                 }
@@ -493,7 +493,7 @@ impl Executor<'_> {
     }
 
     fn record_finished(&mut self, finished: Vec<Finished>) -> Result<(), ExecuteError> {
-        if finished.iter().any(|done| changes(&done.call)) {
+        if finished.iter().any(|done| done.call.changes()) {
             self.unflushed = true;
             // What a durable journal says was done must be on the disk before the journal says so.
             if self.journal.is_durable() {
@@ -526,9 +526,4 @@ impl Executor<'_> {
         self.journal.counted(events);
         Ok(())
     }
-}
-
-/// Returns whether a call may change the machine.
-fn changes(call: &Call) -> bool {
-    call.operation.may_change() && call.execution == Execution::Actual
 }

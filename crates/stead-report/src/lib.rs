@@ -20,4 +20,4 @@ pub use drawing::svg;
 pub use html::{BEGIN, html};
 pub use junit::{Case, Suite, junit};
 pub use page::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text, human};
-pub use table::table;
+pub use table::{natural_width, table};

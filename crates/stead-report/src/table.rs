@@ -5,8 +5,7 @@ use stead_core::visible::visible;
 /// A table with a line below its headings. Columns are as wide as their cells, and all fit in `most` columns of text if
 /// that is given.
 pub fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
-    let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
-    let rows: Vec<Vec<String>> = rows.iter().map(seen).collect();
+    let rows = seen(rows);
     let columns = columns(headings, &rows, most);
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = columns.iter().map(|(at, width)| format!("{:width$}", shortened(&cell(*at), *width)));
@@ -17,6 +16,16 @@ pub fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> St
     let heading = line(&|at| headings.get(at).copied().unwrap_or_default().to_owned());
     let body = rows.iter().map(|row| line(&|at| row.get(at).cloned().unwrap_or_default()));
     format!("{style}{heading}{rule}{style:#}\n") + &body.collect::<String>()
+}
+
+/// How wide a table is where there is room for all of it.
+pub fn natural_width(headings: &[&str], rows: &[Vec<String>]) -> usize {
+    total(&columns(headings, &seen(rows), None))
+}
+
+/// Cells as they are shown.
+fn seen(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| row.iter().map(|cell| visible(cell).into_owned()).collect()).collect()
 }
 
 /// The space between two columns.

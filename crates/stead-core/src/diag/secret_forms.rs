@@ -15,25 +15,24 @@ pub(crate) static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
     let mysql = MYSQL.join("|");
     [
         // In prose no line ends behind it.
-        ("a private key", form(r"(-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----)\s*?(?:\n|\\n)")),
-        ("an AWS access key", form(r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b")),
+        ("a private key", pattern(r"(-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----)\s*?(?:\n|\\n)")),
+        ("an AWS access key", pattern(r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b")),
         (
             "an access token",
-            form(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
+            pattern(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
         ),
-        ("the password in a URL", form(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
-        ("a MySQL password", form(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
+        ("the password in a URL", pattern(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
+        ("a MySQL password", pattern(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
     ]
 });
 
 /// A text in which each letter of what has the form of a secret is a star; no place in it moves.
 pub(super) fn covered(text: &str) -> Cow<'_, str> {
-    let found = |text: &str| FORMS.iter().flat_map(|(_, form)| matches(form, text)).collect::<Vec<_>>();
-    let mut text = Cow::Borrowed(text);
-    for range in found(&text) {
-        text.to_mut().replace_range(range.clone(), &"*".repeat(range.len()));
+    let mut covered = Cow::Borrowed(text);
+    for range in FORMS.iter().flat_map(|(_, form)| matches(form, text)) {
+        covered.to_mut().replace_range(range.clone(), &"*".repeat(range.len()));
     }
-    text
+    covered
 }
 
 /// Where the secrets of a form are in a text.
@@ -53,6 +52,6 @@ pub(crate) fn is_value(text: &str) -> bool {
 
 /// A pattern that is written out.
 #[expect(clippy::expect_used, reason = "each pattern is written out, and compiled by every test of advice")]
-pub(crate) fn form(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a pattern that is written out")
+pub(crate) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a pattern that is written out")
 }

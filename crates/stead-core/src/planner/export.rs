@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Method, Planned, Planner, PlannerStep, Reading, Stage, done, unsupported};
+use super::{Planned, Planner, PlannerStep, Reading, Stage, done, unsupported};
 use crate::call::{Exported, Outcome};
 use crate::export::{ExportFilter, escaped};
 use crate::manifest::Implementation;
@@ -13,7 +13,7 @@ impl Planner<'_> {
         if !self.capabilities().export {
             return self.export_the_only_one();
         }
-        let Some(found) = self.exported.take() else { return Ok(PlannerStep::Invoke(Method::Export)) };
+        let Some(found) = self.exported.take() else { return Ok(PlannerStep::Export) };
         Ok(self.exported(found))
     }
 

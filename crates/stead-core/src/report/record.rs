@@ -132,7 +132,7 @@ impl Record {
             EventKind::CallStarted { operation, execution, desired, .. } => {
                 self.phase = Phase::InFlight(*operation, *execution);
                 self.calls += 1;
-                self.sets += u32::from(operation.may_change() && *execution == Execution::Actual);
+                self.sets += u32::from(operation.changes_in(*execution));
                 self.began.get_or_insert(event.at);
                 // Of a resource that is searched for at each call, what it said before holds on.
                 if !desired.is_null() || self.desired.is_none() {

@@ -378,12 +378,11 @@ impl Run {
     }
 
     fn can_heal(&self, id: NodeId, response: &Response) -> bool {
-        let mode = self.mode_of(id);
-        let acts = mode.operation.may_change() && mode.execution == Execution::Actual;
-        acts && match &response.outcome {
-            Outcome::Failed(failure) => failure.can_heal(),
-            _ => true,
-        }
+        self.mode_of(id).changes()
+            && match &response.outcome {
+                Outcome::Failed(failure) => failure.can_heal(),
+                _ => true,
+            }
     }
 
     fn status_after(&self, id: NodeId, response: &Response) -> Status {

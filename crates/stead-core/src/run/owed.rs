@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Run, SkipReason, Status};
-use crate::call::Execution;
 use crate::event::{Event, EventKind};
 use crate::graph::{Graph, Need, Role};
 use crate::id::NodeId;
@@ -27,9 +26,7 @@ impl Acting {
     /// Those that act on what the calls that begin with these events may change.
     pub fn on(&self, events: &[Event]) -> Owed {
         let acting = |event: &Event| match &event.kind {
-            EventKind::CallStarted { instance, operation, execution: Execution::Actual, .. }
-                if operation.may_change() =>
-            {
+            EventKind::CallStarted { instance, operation, execution, .. } if operation.changes_in(*execution) => {
                 self.0.get(&instance.node())
             }
             _ => None,

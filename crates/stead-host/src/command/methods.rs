@@ -14,7 +14,7 @@ use super::output::Expected;
 use crate::provider::{Context, Plain, SetReply, TestReply, TraceLevel};
 
 impl CommandProvider {
-    /// The call of a method other than an export, if there is one and this process may make it.
+    /// The call of a method, if there is one and this process may make it.
     pub(super) fn request(&self, method: Method, cx: &Context) -> Result<Request<'_>, Failure> {
         let (methods, security) = (&self.methods, self.security());
         let (name, call, required, execution) = match method {
@@ -23,7 +23,6 @@ impl CommandProvider {
             Method::Set(Execution::Actual) => ("set", methods.set.as_ref(), security.set, Execution::Actual),
             Method::Set(Execution::WhatIf) => ("what-if", self.predictor(cx), security.set, Execution::WhatIf),
             Method::Delete(execution) => ("delete", methods.delete.as_ref(), security.delete, execution),
-            Method::Export => ("export", None, security.export, Execution::Actual),
         };
         let call = call.ok_or_else(|| self.unsupported(name))?;
         self.check_privilege(name, required)?;
@@ -33,7 +32,7 @@ impl CommandProvider {
             // Without the argument for it the program would not know that it must not delete.
             Method::Delete(Execution::WhatIf) if !has_what_if(call) => Err(self.unsupported("delete what-if")),
             Method::Get | Method::Delete(Execution::WhatIf) => Ok(request.expecting(Expected::Values(1))),
-            Method::Test | Method::Set(_) | Method::Export => Ok(request),
+            Method::Test | Method::Set(_) => Ok(request),
         }
     }
 

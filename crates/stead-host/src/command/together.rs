@@ -56,7 +56,6 @@ impl CommandProvider {
             Method::Test => self.tested(asked.cx, request, printed).map(MethodAnswer::Test),
             Method::Set(_) => self.was_set(asked.cx, request, printed).map(MethodAnswer::Set),
             Method::Delete(_) => self.deleted(request, printed).map(MethodAnswer::Deleted),
-            Method::Export => Err(self.unsupported("export")),
         }
     }
 

@@ -50,9 +50,6 @@ impl Attempt<'_> {
 
     /// Calls a method, and seals what it answers.
     pub(super) fn invoke(&self, method: Method) -> Result<Reply, Failure> {
-        if method == Method::Export {
-            return self.export();
-        }
         let begun = self.begin(method)?;
         let answer = self.provider.answer(method, &begun.cx, &self.input);
         self.end(begun);
@@ -181,7 +178,8 @@ impl Attempt<'_> {
         texts.iter().map(|text| self.resealer.text(text)).collect()
     }
 
-    fn export(&self) -> Result<Reply, Failure> {
+    /// Lists the instances that fit the desired state, and seals them.
+    pub(super) fn export(&self) -> Result<Reply, Failure> {
         if self.call.manifest.capabilities.export_filters {
             return self.sealed_all(self.provider.export(&self.cx, &self.input)?);
         }

@@ -55,7 +55,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     };
     let mut course = Course::of(&attempt);
     while let Some(method) = course.next() {
-        course.ask(method);
+        course.ask(|attempt| attempt.invoke(method));
     }
     course.response(began)
 }
@@ -88,7 +88,7 @@ pub fn carry_out_together(calls: &[Called<'_>], vault: &dyn Vault) -> Vec<Respon
 /// Asks a method for all of these.
 fn ask_together<'a>(method: Method, mut courses: Vec<&mut Course<'a>>) {
     let Some(together) = courses.first().and_then(|course| course.attempt.provider.together()) else {
-        return courses.into_iter().for_each(|course| course.ask(method));
+        return courses.into_iter().for_each(|course| course.ask(|attempt| attempt.invoke(method)));
     };
     let ready = |attempt: &'a Attempt<'a>| {
         let begun = attempt.check_cancelled().and_then(|()| guarded(|| attempt.begin(method)));
@@ -150,9 +150,10 @@ impl<'a> Course<'a> {
 
     /// The method to ask, which is then given to [`Self::take`]; `None` once it has ended.
     fn next(&mut self) -> Option<Method> {
-        if self.wanted.is_none() && self.ended.is_none() {
+        while self.wanted.is_none() && self.ended.is_none() {
             match self.planner.step() {
                 Ok(PlannerStep::Invoke(method)) => self.wanted = Some(method),
+                Ok(PlannerStep::Export) => self.ask(Attempt::export),
                 Ok(PlannerStep::Done(response)) => self.ended = Some(Ok(*response)),
                 Err(failure) => self.ended = Some(Err(failure)),
             }
@@ -160,9 +161,9 @@ impl<'a> Course<'a> {
         self.wanted
     }
 
-    fn ask(&mut self, method: Method) {
+    fn ask(&mut self, ask: impl FnOnce(&Attempt<'a>) -> Result<Reply, Failure>) {
         let attempt = self.attempt;
-        self.take(attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method))));
+        self.take(attempt.check_cancelled().and_then(|()| guarded(|| ask(attempt))));
     }
 
     /// Takes in the answer to the method that it waited for.

@@ -4,7 +4,7 @@ use stead_core::call::Failure;
 use stead_core::id::TypeName;
 use stead_core::planner::Method;
 
-use super::{Context, Plain, Provider, SetReply, State, TestReply, unsupported};
+use super::{Context, Plain, Provider, SetReply, State, TestReply};
 
 /// One of the instances that a resource is called for at once.
 pub struct Asked<'a> {
@@ -36,19 +36,18 @@ pub trait Together {
     /// [`Provider::validate`] for each.
     fn validate_all(&self, all: &[Asked<'_>]) -> Vec<Result<(), Failure>>;
 
-    /// A method other than an export for each. All are given the context of the first, but for their names and what they handed back.
+    /// A method for each. All are given the context of the first, but for their names and what they handed back.
     fn answer_all(&self, method: Method, all: &[Asked<'_>]) -> Vec<Result<MethodAnswer, Failure>>;
 }
 
 impl dyn Provider + '_ {
-    /// Carries out a method other than an export for one instance.
+    /// Carries out a method for one instance.
     pub(crate) fn answer(&self, method: Method, cx: &Context, input: &Plain) -> Result<MethodAnswer, Failure> {
         match method {
             Method::Get => self.get(cx, input).map(MethodAnswer::State),
             Method::Test => self.test(cx, input).map(MethodAnswer::Test),
             Method::Set(execution) => self.set(cx, input, execution).map(MethodAnswer::Set),
             Method::Delete(execution) => self.delete(cx, input, execution).map(MethodAnswer::Deleted),
-            Method::Export => Err(unsupported("export")),
         }
     }
 }

@@ -121,6 +121,22 @@ pub enum OnFailure {
     GoOn,
 }
 
+/// Whether a run goes on or back. What an undo puts back may change the states that it reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// It brings the machine into the state of a document.
+    Forward,
+    /// It takes another run back.
+    Back,
+}
+
+impl Direction {
+    /// That of a run, given the name of the one that it takes back.
+    pub fn of<T>(undoes: Option<&T>) -> Self {
+        if undoes.is_some() { Self::Back } else { Self::Forward }
+    }
+}
+
 /// Keeps what a run changes. Clones share it.
 #[derive(Clone)]
 pub struct Images(Arc<Kept>);
@@ -128,7 +144,7 @@ pub struct Images(Arc<Kept>);
 struct Kept {
     root: SystemRoot,
     base: PathBuf,
-    takes_back: bool,
+    direction: Direction,
     log: Mutex<Log>,
 }
 
@@ -183,18 +199,18 @@ impl Images {
     /// # Errors
     /// When the file cannot be written, and it must be.
     pub fn begin(file: File, keys: &Keys, scene: Scene, on_failure: OnFailure) -> Result<Self, ImagesError> {
-        let images = Self::without_file(scene.root(), scene.undoes.is_some(), on_failure);
+        let images = Self::without_file(scene.root(), Direction::of(scene.undoes.as_ref()), on_failure);
         images.open(file, keys, scene)?;
         Ok(images)
     }
 
-    /// The keeper of the changes of a run below a root, which may take another one back, without a file so far.
-    pub fn without_file(root: &Path, takes_back: bool, on_failure: OnFailure) -> Self {
+    /// The keeper of the changes of a run below a root, without a file so far.
+    pub fn without_file(root: &Path, direction: Direction, on_failure: OnFailure) -> Self {
         let base = real(root);
         let root = SystemRoot::below(&base);
         let (paths, states) = (HashMap::new(), BTreeMap::new());
         let log = Log { file: None, memory: None, on_failure, room: MOST, paths, states };
-        Self(Arc::new(Kept { root, base, takes_back, log: Mutex::new(log) }))
+        Self(Arc::new(Kept { root, base, direction, log: Mutex::new(log) }))
     }
 
     /// Gives it a new file, before the run changes anything.
@@ -239,7 +255,7 @@ impl Images {
 
     /// Begins to keep what a run changes, for this process alone.
     pub fn in_memory(scene: Scene) -> Self {
-        Self::without_file(scene.root(), false, OnFailure::GoOn).remembering(scene)
+        Self::without_file(scene.root(), Direction::Forward, OnFailure::GoOn).remembering(scene)
     }
 
     /// Keeps it for this process as well.
@@ -261,7 +277,7 @@ impl Images {
 
     /// Returns whether the run takes another one back.
     pub fn takes_back(&self) -> bool {
-        self.0.takes_back
+        self.0.direction == Direction::Back
     }
 
     /// Takes in the states that instances have before the run.

@@ -51,8 +51,8 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
     let has = |option: &str| option == ALWAYS || command.get_arguments().any(|each| each.get_long() == Some(option));
     let is_test = has("filter") && has("width");
     let written = as_written(words, option);
-    let hint = match written.as_str() {
-        _ if !is_test && number_behind_w(words).is_some() => number_behind_w(words).map(|number| no_number(&number)),
+    let number = number_behind_w(words).filter(|_| !is_test);
+    let hint = number.map(|number| no_number(&number)).or_else(|| match written.as_str() {
         "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
         "-w" if has("width") => {
             Some("'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'".to_owned())
@@ -61,7 +61,7 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
             let mut meant = OPTIONS.iter().filter(|each| each.written.contains(&written));
             meant.find(|each| each.with.split(' ').all(has)).map(|each| each.tip.to_owned())
         }
-    };
+    });
     let similar = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(similar)) => {
             let name = option.trim_start_matches('-');

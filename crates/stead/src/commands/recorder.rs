@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use jiff::Timestamp;
-use stead_core::call::Execution;
 use stead_core::event::{Event, EventKind};
 use stead_core::run::Run;
 use stead_engine::{RunOptions, Summary, error_chain};
 use stead_host::journal::{Beginning, FileJournal, Journal, JournalError, OpenJournalError, RecordedRuns, RunId};
-use stead_host::store::images::{Images, ImagesError, OnFailure, Read, Scene};
+use stead_host::store::images::{Direction, Images, ImagesError, OnFailure, Read, Scene};
 use stead_host::store::keys;
 
 use super::history;
@@ -65,7 +64,7 @@ impl Recorder {
     pub(super) fn record<'r>(&'r self, ready: &'r Ready, execution: &mut RunOptions<'r>) -> Result<RecordedAs, Exit> {
         let root = ready.session.system_root().unwrap_or(Path::new("/"));
         let on_failure = if self.stated { OnFailure::Stop } else { OnFailure::GoOn };
-        let images = Images::without_file(root, self.undoes.is_some(), on_failure);
+        let images = Images::without_file(root, Direction::of(self.undoes.as_ref()), on_failure);
         let mut recording =
             Recording { recorder: self, ready, images, id: Rc::default(), standing: Standing::Waits(Vec::new()) };
         let id = Rc::clone(&recording.id);
@@ -195,7 +194,7 @@ impl Journal for Recording<'_> {
 /// Returns whether a call is announced that may change something.
 fn begins_a_change(event: &Event) -> bool {
     match event.kind {
-        EventKind::CallStarted { operation, execution, .. } => operation.may_change() && execution == Execution::Actual,
+        EventKind::CallStarted { operation, execution, .. } => operation.changes_in(execution),
         _ => false,
     }
 }

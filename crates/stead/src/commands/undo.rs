@@ -61,8 +61,13 @@ fn unusable(message: &str, help: &str) -> Exit {
     Exit::Unusable
 }
 
-fn not_kept(id: &RunId) -> Exit {
-    let help = "'stead undo RUN' takes back an earlier one; 'stead history' lists them";
+/// Why what a run that is named changed may not be there.
+const MADE_ROOM: &str = "an earlier version recorded it, or what was kept of it made room for later runs";
+
+/// The way on where the last run cannot be taken back.
+const OTHERS: &str = "'stead undo RUN' takes back an earlier one; 'stead history' lists them";
+
+fn not_kept(id: &RunId, help: &str) -> Exit {
     unusable(&format!("what run {id} changed was not kept"), help)
 }
 
@@ -128,15 +133,11 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
         Some(text) => history::chosen(text, &found.ids, &directory)?,
         None => found.last(request.system_root.as_deref())?.ok_or_else(nothing)?,
     };
-    let missing = || {
-        let help = "an earlier version recorded it, or what was kept of it made room for later runs";
-        unusable(&format!("what run {id} changed was not kept"), help)
-    };
     if found.folder.read(&id).is_ok_and(|run| run.is_running) {
         let help = "wait until it ends, or stop it: an undo now would miss what it still changes";
         return Err(unusable(&format!("run {id} is still running"), help));
     }
-    let undo = found.read(&id)?.ok_or_else(missing)?;
+    let undo = found.read(&id)?.ok_or_else(|| not_kept(&id, MADE_ROOM))?;
     let earlier = found.earlier(&id, &undo)?;
     Ok(Target { id, undo, earlier })
 }
@@ -186,7 +187,7 @@ impl Found {
         for id in self.ids.iter().rev() {
             let Some(undo) = self.read(id)? else {
                 if self.has_changed(id) {
-                    return Err(not_kept(id));
+                    return Err(not_kept(id, OTHERS));
                 }
                 continue;
             };
@@ -195,7 +196,7 @@ impl Found {
             }
             if undo.is_empty() {
                 if self.is_cut(id) {
-                    return Err(not_kept(id));
+                    return Err(not_kept(id, OTHERS));
                 }
                 continue;
             }
@@ -229,10 +230,12 @@ impl Found {
         let Ok(run) = self.folder.read(id) else { return Progress::Open };
         let history = History::of(&run.events);
         let (is_finished, totals) = (history.end() == RunEnd::Finished, history.totals());
-        match () {
-            () if run.is_running => Progress::UnderWay,
-            () if is_finished && totals.failed + totals.pending == 0 => Progress::Over,
-            () => Progress::Open,
+        if run.is_running {
+            Progress::UnderWay
+        } else if is_finished && totals.failed + totals.pending == 0 {
+            Progress::Over
+        } else {
+            Progress::Open
         }
     }
 

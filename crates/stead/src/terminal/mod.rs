@@ -24,7 +24,7 @@ pub(crate) use output::{
     print_exactly, print_now, written_soon,
 };
 pub(crate) use progress::{Lines, Progress};
-pub(crate) use stead_report::{json, pretty, table, yaml};
+pub(crate) use stead_report::{json, natural_width, pretty, table, yaml};
 pub(crate) use stead_system::terminal::width;
 pub(crate) use untrusted::{for_users, plain};
 

@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 
 use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
-use crate::diag::secret_forms::form;
+use crate::diag::secret_forms::pattern;
 use crate::document::Instance;
 use crate::expr::Template;
 use crate::text::{Kind, Sources, locate};
@@ -47,9 +47,9 @@ struct Meant {
 }
 
 static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
-    call: form(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]"),
-    braces: form(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
-    variable: form(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
+    call: pattern(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]"),
+    braces: pattern(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
+    variable: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
 });
 
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.

@@ -1,8 +1,7 @@
 //! Digests of all that is at a path.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -39,7 +38,7 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
     match status.kind {
         FileKind::File => {
             let failed = |source: io::Error| FsError::System { doing: "read", path: path.to_owned(), source };
-            add_content(hasher, File::from(found)).map_err(failed)
+            add_content(hasher, &found).map_err(failed)
         }
         FileKind::Directory => {
             for (name, kind) in entries(&found, path)? {
@@ -69,12 +68,12 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
 }
 
 /// Adds all that a file has from where it is.
-pub(super) fn add_content(hasher: &mut Sha256, file: File) -> io::Result<()> {
+pub(super) fn add_content(hasher: &mut Sha256, file: &impl AsFd) -> io::Result<()> {
     // Most files are much smaller: memory that nothing is read into is not touched.
     let mut chunk = Vec::with_capacity(64 << 10);
     loop {
         chunk.clear();
-        match rustix::io::retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut chunk)))? {
+        match rustix::io::retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut chunk)))? {
             0 => return Ok(()),
             _ => hasher.update(&chunk),
         }

@@ -47,7 +47,7 @@ impl SystemPath {
             FileKind::Symlink => Some(hex(&Sha256::digest(place.read_link().ok()?))),
             FileKind::File => {
                 let mut digest = Sha256::new();
-                add_content(&mut digest, File::from(place.open(How::Read).ok()??)).ok()?;
+                add_content(&mut digest, &place.open(How::Read).ok()??).ok()?;
                 Some(hex(&digest.finalize()))
             }
         };

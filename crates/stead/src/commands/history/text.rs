@@ -20,7 +20,7 @@ use super::super::command_word;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values;
 use super::{Entry, Recorded};
-use crate::terminal::{self, painted, plain, table};
+use crate::terminal::{self, natural_width, painted, plain, table};
 
 /// Runs in a table, one a line.
 pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
@@ -28,25 +28,34 @@ pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
     if rows.is_empty() {
         return "no recorded runs; 'stead apply' records those that change something\n".to_owned();
     }
-    let width = terminal::width(&std::io::stdout());
-    let columns = columns(&rows, width);
-    let pick = |of: &[String]| columns.iter().filter_map(|at| of.get(*at).cloned()).collect::<Vec<_>>();
-    let headings: Vec<&str> = columns.iter().filter_map(|at| HEADINGS.get(*at).copied()).collect();
-    table(&headings, &rows.iter().map(|row| pick(row)).collect::<Vec<_>>(), width)
+    let most = terminal::width(&std::io::stdout());
+    let [all @ .., few] = BY_WIDTH.map(|columns| Columns::of(columns, &rows));
+    let shown = all.into_iter().find(|shown| most.is_none_or(|most| shown.width() <= most)).unwrap_or(few);
+    table(&shown.headings, &shown.rows, most)
 }
 
 const HEADINGS: [&str; 7] = ["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"];
 
 /// The columns that there is room for. The name of a run is copied into commands, and says when it began: it is never cut before the
 /// name of the document, which stands last then.
-fn columns(rows: &[Vec<String>], most: Option<usize>) -> &'static [usize] {
-    const BY_WIDTH: [&[usize]; 3] = [&[0, 1, 2, 3, 4, 5, 6], &[0, 2, 3, 5, 6], &[0, 6, 3]];
-    let width = |at: &usize| {
-        let cells = rows.iter().filter_map(|row| row.get(*at)).map(String::as_str);
-        cells.chain(HEADINGS.get(*at).copied()).map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
-    };
-    let fits = |columns: &&&[usize]| most.is_none_or(|most| columns.iter().map(width).sum::<usize>() <= most + 2);
-    BY_WIDTH.iter().find(fits).unwrap_or(&BY_WIDTH[2])
+const BY_WIDTH: [&[usize]; 3] = [&[0, 1, 2, 3, 4, 5, 6], &[0, 2, 3, 5, 6], &[0, 6, 3]];
+
+/// Some columns of the table.
+struct Columns {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn of(columns: &[usize], rows: &[Vec<String>]) -> Self {
+        let pick = |row: &Vec<String>| columns.iter().filter_map(|at| row.get(*at).cloned()).collect();
+        let headings = columns.iter().filter_map(|at| HEADINGS.get(*at).copied()).collect();
+        Self { headings, rows: rows.iter().map(pick).collect() }
+    }
+
+    fn width(&self) -> usize {
+        natural_width(&self.headings, &self.rows)
+    }
 }
 
 fn row(entry: &Entry<'_>) -> Vec<String> {
