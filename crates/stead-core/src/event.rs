@@ -185,7 +185,7 @@ impl EventKind {
     }
 }
 
-/// A value that the machine supplied. There are few of them: an event is no larger for it.
+/// A value that the machine supplied. It is boxed in an event, since few events have one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ObservedFact {
     /// The key of the fact.

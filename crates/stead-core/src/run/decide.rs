@@ -338,7 +338,7 @@ impl Run {
 
     /// Returns whether something was changed since an instance was last tried.
     fn has_changed_since(&self, id: NodeId) -> bool {
-        self.changes_before.get(&id).is_some_and(|before| *before < self.changes)
+        self.changes_before[id.index()] < self.changes
     }
 
     /// A try that follows a change at once takes none of those that are made after a wait.

@@ -182,8 +182,8 @@ pub struct Run {
     unsettled: usize,
     /// How many calls have changed something.
     changes: u64,
-    /// How many had when an instance was last tried, of those that are not settled.
-    changes_before: BTreeMap<NodeId, u64>,
+    /// By [`NodeId`]: how many had when an instance was last tried; [`u64::MAX`] of one that was not.
+    changes_before: Vec<u64>,
     /// True once something was set that may go on changing what nobody claims.
     is_stirred: bool,
     /// How many of the latest tries of an instance that is blocked were made because something had changed.
@@ -218,7 +218,7 @@ impl Run {
             blocked: BTreeMap::new(),
             in_flight: BTreeSet::new(),
             changes: 0,
-            changes_before: BTreeMap::new(),
+            changes_before: vec![u64::MAX; graph.nodes.len()],
             is_stirred: false,
             extra_tries: BTreeMap::new(),
             taken_over: false,
@@ -512,7 +512,7 @@ impl Run {
         self.readiness.queues.remove(id);
         self.decided(id);
         self.in_flight.insert(id);
-        self.changes_before.insert(id, self.changes);
+        self.changes_before[id.index()] = self.changes;
     }
 
     fn ended(&mut self, id: NodeId, response: &Response, footprint: Option<&Arc<Footprint>>) {
@@ -538,7 +538,6 @@ impl Run {
         self.readiness.queues.remove(id);
         self.decided(id);
         self.predictions.remove(&self.ranked(id));
-        self.changes_before.remove(&id);
         self.extra_tries.remove(&id);
         self.unsettled -= 1;
         if *status == Status::InState && self.is_dispensable(id) {

@@ -178,7 +178,9 @@ impl Journal for Recording<'_> {
             }
             let so_far = std::mem::take(so_far);
             self.begin();
-            so_far.iter().for_each(|events| self.write(events));
+            for events in so_far {
+                self.write(&events);
+            }
         }
         self.write(events);
         Ok(())

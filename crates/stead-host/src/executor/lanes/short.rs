@@ -130,7 +130,8 @@ fn work(context: &Context, queue: &Queue) {
     let mut next = queue.lock().begin(signalled);
     while let Some((call, began)) = next {
         let finished = carry_out(&*context.calls, call, began);
-        match queue.exchange(finished, &mut signalled, context) {
+        let now = began + finished.elapsed;
+        match queue.exchange((finished, now), &mut signalled, context) {
             Following::Call(call, began) => next = Some((call, began)),
             Following::Nothing => next = None,
             // Whoever answered the call released the permit.
@@ -159,9 +160,8 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands in what has ended, and takes the next call if one waits.
-    fn exchange(&self, finished: Finished, signalled: &mut Instant, context: &Context) -> Following {
-        let now = Instant::now();
+    /// Hands in what has ended at an instant, and takes the next call if one waits.
+    fn exchange(&self, (finished, now): (Finished, Instant), signalled: &mut Instant, context: &Context) -> Following {
         let mut state = self.lock();
         if state.current.take().is_none() {
             return Following::TakenOver;

@@ -23,12 +23,12 @@ use crate::kind::FileKind;
 pub fn digest(path: &SystemPath) -> Result<Option<String>, FsError> {
     let Some(found) = open(path, How::Read)? else { return Ok(None) };
     let mut hasher = Sha256::new();
-    add(&mut hasher, found, path)?;
+    add(&mut hasher, &found, path)?;
     Ok(Some(stead_core::digest::hex(&hasher.finalize())))
 }
 
-fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> {
-    let status = status_of(&found, path)?;
+fn add(hasher: &mut Sha256, found: &OwnedFd, path: &Path) -> Result<(), FsError> {
+    let status = status_of(found, path)?;
     hasher.update(format!(
         "{:?} {:o} {}\n",
         status.kind,
@@ -38,22 +38,22 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
     match status.kind {
         FileKind::File => {
             let failed = |source: io::Error| FsError::System { doing: "read", path: path.to_owned(), source };
-            add_content(hasher, &found).map_err(failed)
+            add_content(hasher, found).map_err(failed)
         }
         FileKind::Directory => {
-            for (name, kind) in entries(&found, path)? {
+            for (name, kind) in entries(found, path)? {
                 let inside = path.join(&name);
                 hasher.update(format!("{} {kind:?} ", name.len()));
                 hasher.update(name.as_bytes());
                 let failed = |errno| FsError::system("read", &inside, errno);
                 match kind {
                     FileKind::File | FileKind::Directory => {
-                        let opened = openat(&found, &name, How::Read.flags() | OFlags::NOFOLLOW, Mode::empty())
+                        let opened = openat(found, &name, How::Read.flags() | OFlags::NOFOLLOW, Mode::empty())
                             .map_err(failed)?;
-                        add(hasher, opened, &inside)?;
+                        add(hasher, &opened, &inside)?;
                     }
                     FileKind::Symlink => {
-                        let target = readlinkat(&found, &name, Vec::new()).map_err(failed)?;
+                        let target = readlinkat(found, &name, Vec::new()).map_err(failed)?;
                         hasher.update(format!("{} ", target.as_bytes().len()));
                         hasher.update(target.as_bytes());
                     }
