@@ -316,20 +316,19 @@ fn a_slow_disk_keeps_nobody_waiting_who_does_not_write() {
     let machines = 20;
     let machine = Simulated::new("m1", 1);
     machine.number.store(1000, std::sync::atomic::Ordering::SeqCst);
-    let (began, is_over) = (Instant::now(), std::sync::atomic::AtomicUsize::new(0));
-    let (program, machine, is_over) = (&program, &machine, &is_over);
+    let (began, program, machine) = (Instant::now(), &program, &machine);
     let read = std::thread::scope(|scope| {
-        for number in 10..10 + machines {
+        let send = |number: u64| {
             scope.spawn(move || {
                 let body = machine.reports(number..number + 1, &json!({}));
                 let headers = machine.headers("POST", "/v1/reports", "", &body);
                 assert_eq!(program.ask("POST", "/v1/reports", &headers, &body).unwrap().status, 200);
                 assert!(began.elapsed() >= SYNC, "acknowledged before it is on the disk");
-                is_over.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            });
-        }
+            })
+        };
+        let senders: Vec<_> = (10..10 + machines).map(send).collect();
         let mut read = Vec::new();
-        while is_over.load(std::sync::atomic::Ordering::SeqCst) < usize::try_from(machines).unwrap() {
+        while !senders.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             let began = Instant::now();
             assert_eq!(program.operator(&world.ann, "GET", "/v1/machines", b"").unwrap().status, 200);
             read.push(began.elapsed());
