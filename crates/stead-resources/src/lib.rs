@@ -40,6 +40,7 @@ mod limit;
 mod line;
 mod locale;
 mod mount;
+mod nftables;
 pub mod osinfo;
 mod package;
 mod parents;
@@ -155,6 +156,7 @@ fn make_all() -> Vec<BuiltIn> {
         limit::built_in(&locks),
         line::built_in(&locks),
         mount::built_in(&locks),
+        nftables::built_in(&locks),
         locale::built_in(&locks),
         osinfo::built_in(),
         ssh_key::built_in(&locks),
@@ -312,6 +314,7 @@ mod tests {
             "Stead/Locale",
             "Stead/Line",
             "Stead/Mount",
+            "Stead/Nftables",
             "Stead/SshKey",
             "Stead/SshdConfig",
             "Stead/Sudoers",

@@ -14,7 +14,7 @@ pub enum Reach {
 }
 
 /// The built-in resources of which not everything happens below a root.
-const REACHES: [(&str, Reach); 14] = [
+const REACHES: [(&str, Reach); 15] = [
     ("Microsoft.DSC.Transitional/RunCommandOnSet", Reach::Beyond),
     ("Microsoft/Process", Reach::Beyond),
     ("Stead/Command", Reach::Beyond),
@@ -24,6 +24,7 @@ const REACHES: [(&str, Reach); 14] = [
     ("Stead/KernelModule", Reach::Files),
     ("Stead/Locale", Reach::Files),
     ("Stead/Mount", Reach::Files),
+    ("Stead/Nftables", Reach::Files),
     ("Stead/Package", Reach::Beyond),
     ("Stead/Service", Reach::Files),
     ("Stead/Sysctl", Reach::Files),

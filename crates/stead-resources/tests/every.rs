@@ -74,6 +74,7 @@ fn example(type_name: &str) -> Json {
         "Stead/Sudoers" => {
             json!({"name": "s", "rules": [{"users": ["u"], "commands": ["ALL"]}], "validate": false})
         }
+        "Stead/Nftables" => json!({"name": "filter", "content": "chain c {\n\tcounter\n}\n"}),
         "Stead/Package" => json!({"name": "base", "version": ">= 1.0, < 2", "hold": false}),
         "Stead/AptRepository" => {
             json!({"name": "local", "uris": ["file:/srv/repository"], "suites": ["./"], "trusted": true})
@@ -295,6 +296,8 @@ const BEYOND: &[&str] = &[
     "must be a single line without spaces around it",
     "must be a single line without control characters",
     "has an unclosed quote",
+    "must be what is between the braces of one table",
+    "must not include files",
     "systemd would ignore a part",
     "cron cannot hold it",
 ];

@@ -153,16 +153,21 @@ fn name_of(set: &SetEntry) -> &str {
     of_type.unwrap_or(&set.instance)
 }
 
-/// The properties that set a former state again: what the instance states, as it was, and all of what it removed. A resource
-/// that is not built in is handed all that it said of what was there.
+/// The properties that set a former state again: what the instance states or has by a default, as it was, and all of what it removed. A
+/// resource that is not built in is handed all that it said of what was there.
 fn former_properties(set: &SetEntry, before: &Map<String, Json>) -> Map<String, Json> {
     let mut properties = Map::new();
     for (name, value) in stated(set).into_iter().flatten() {
         properties.insert(name.clone(), before.get(name).unwrap_or(value).clone());
     }
     if removed(set, before) || is_not_built_in(set) && !is_absent(before) {
-        let all = before.iter().filter(|(name, _)| !name.starts_with('_') || *name == "_exist");
+        let is_set = |name: &str| !name.starts_with('_') && !says(set, name, "readOnly") || name == "_exist";
+        let all = before.iter().filter(|(name, _)| is_set(name));
         properties.extend(all.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    if !is_absent(before) {
+        let defaults = before.iter().filter(|(name, _)| says(set, name, "default") && !says(set, name, "writeOnly"));
+        properties.extend(defaults.map(|(name, value)| (name.clone(), value.clone())));
     }
     if before.get("_exist") == Some(&Json::Bool(false)) {
         properties.insert("_exist".to_owned(), Json::Bool(false));
@@ -177,6 +182,11 @@ fn stated(set: &SetEntry) -> Option<&Map<String, Json>> {
 /// Returns whether a set removed what there was. Its state has more than the instance states.
 fn removed(set: &SetEntry, before: &Map<String, Json>) -> bool {
     stated(set).is_some_and(is_absent) && !is_absent(before)
+}
+
+/// Returns whether the schema of a built-in resource has something of a property.
+fn says(set: &SetEntry, property: &str, word: &str) -> bool {
+    builtin(&set.type_name).is_some_and(|built_in| built_in.schema()["properties"][property].get(word).is_some())
 }
 
 fn is_absent(state: &Map<String, Json>) -> bool {

@@ -20,7 +20,7 @@ mod removed;
 mod steps;
 
 pub(crate) use cache::{Cache, Content, FileLocks, Text};
-pub(crate) use patterns::{Match, Patterns, Position, compile};
+pub(crate) use patterns::{Match, Patterns, Position, compile, glob};
 pub(crate) use removed::removed_lines;
 pub(crate) use steps::{FileEdit, Steps};
 

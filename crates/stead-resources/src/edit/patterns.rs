@@ -1,5 +1,6 @@
 //! Regular expressions of users, compiled once.
 
+use globset::{GlobBuilder, GlobMatcher};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -99,4 +100,11 @@ impl Position {
             (None, None) => Ok(Self::End),
         }
     }
+}
+
+/// A pattern of names as glob(3) reads it: braces mean nothing, and a backslash takes the meaning of a sign. `None` where it is none.
+pub(crate) fn glob(pattern: &str) -> Option<GlobMatcher> {
+    let plain = pattern.replace('{', "[{]").replace('}', "[}]");
+    let glob = GlobBuilder::new(&plain).literal_separator(true).backslash_escape(true).build();
+    glob.ok().map(|glob| glob.compile_matcher())
 }

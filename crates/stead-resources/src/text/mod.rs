@@ -22,6 +22,7 @@ mod fstab;
 mod ini;
 mod line;
 mod locale;
+mod nft;
 mod schedule;
 mod ssh;
 mod sudoers;
@@ -36,6 +37,7 @@ pub(crate) use fstab::{MountPoint, MountText, decoded, encoded, fields, stray};
 pub(crate) use ini::{IniKey, IniSection, IniValue};
 pub(crate) use line::{FileText, SingleLine, TextBlock};
 pub(crate) use locale::{GeneratedLocale, LocaleName, LocaleVariable, ZoneName};
+pub(crate) use nft::{TableName, TableText};
 pub(crate) use ssh::{KeyFault, KeyOptions, KeyType, PublicKey};
 pub(crate) use sudoers::{SudoersCommand, SudoersName, SudoersWord};
 pub(crate) use unit::{

@@ -280,8 +280,17 @@ pub(super) fn system() -> impl Strategy<Value = String> {
         ],
         0..=5,
     );
-    (fstab, sudoers, units).prop_map(|(fstab, sudoers, units)| {
-        ["dir etc 0755\nfile d/x 0644 \"x\"\n", fstab, sudoers, &units.concat()].concat()
+    let tables = prop::sample::subsequence(
+        vec![
+            "file etc/nftables.conf 0755 \"#!/usr/sbin/nft -f\\n\\nflush ruleset\\n\"\n",
+            "file etc/nftables.d/inet-t.nft 0644 \"table inet t {\\n}\\n\"\n",
+            "file etc/sysconfig/nftables.conf 0600 \"include \\\"/etc/nftables.d/*.nft\\\"\"\n",
+            "link etc/nftables.d/ip-t.nft -> inet-t.nft\n",
+        ],
+        0..=4,
+    );
+    (fstab, sudoers, units, tables).prop_map(|(fstab, sudoers, units, tables)| {
+        ["dir etc 0755\nfile d/x 0644 \"x\"\n", fstab, sudoers, &units.concat(), &tables.concat()].concat()
     })
 }
 
@@ -350,11 +359,21 @@ fn timer() -> impl Strategy<Value = Json> {
     )
 }
 
+fn nftables() -> impl Strategy<Value = Json> {
+    let flags = || vec![json!(true), json!(false)];
+    let contents = ["", "chain c {\n}\n", "set s {\n\ttype ipv4_addr\n}", "# }\nchain c { counter; }", "}\n"];
+    with(
+        vec![("name", vec![json!("t"), json!("a.b")]), ("content", contents.map(Json::from).to_vec())],
+        vec![("family", vec![json!("inet"), json!("ip")]), ("boot", flags()), ("_exist", flags())],
+    )
+}
+
 /// Resources that manage such files.
 pub(super) fn desired_system() -> impl Strategy<Value = (&'static str, Json)> {
     prop_oneof![
         3 => mount().prop_map(|state| ("Stead/Mount", state)),
         2 => sudoers().prop_map(|state| ("Stead/Sudoers", state)),
+        2 => nftables().prop_map(|state| ("Stead/Nftables", state)),
         4 => timer().prop_map(|state| ("Stead/Timer", state)),
     ]
 }

@@ -45,12 +45,13 @@ impl Line {
 }
 
 /// Programs that built-in resources call, and what cannot be done without them.
-const PROGRAMS: [(&str, &str, &str); 6] = [
+const PROGRAMS: [(&str, &str, &str); 7] = [
     ("apt-get", "Stead/Package cannot install or remove packages", "requires Debian or a derivative"),
     ("git", "Stead/Git cannot clone or fetch", "install the package 'git'"),
     ("visudo", "Stead/Sudoers places rules with 'validate: false' only", "install the package 'sudo'"),
     ("locale-gen", "Stead/Locale cannot generate locales", "install the package 'locales'"),
     ("modprobe", "Stead/KernelModule cannot load modules", "install the package 'kmod'"),
+    ("nft", "Stead/Nftables cannot load tables", "install the package 'nftables'"),
     ("pwsh", "resources of PowerShell modules cannot be called", "install PowerShell"),
 ];
 

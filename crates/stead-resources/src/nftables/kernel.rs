@@ -1,0 +1,195 @@
+//! The tables that the running kernel has, and what nft makes of a text.
+
+use std::ffi::OsString;
+
+use serde_json::{Map, Value as Json};
+use stead_core::call::{Failure, Presumed};
+use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
+use stead_system::memory_file::MemoryFile;
+
+use super::boot::Table;
+use crate::input::{blocked, invalid, transient};
+use crate::program::{self, Ended, Invocation, SearchPath, SystemProgram};
+
+const NFT: SystemProgram = SystemProgram { name: "nft", package: "nftables" };
+const UNSHARE: SystemProgram = SystemProgram { name: "unshare", package: "util-linux" };
+const SHELL: SystemProgram = SystemProgram { name: "sh", package: "dash" };
+const IP: SystemProgram = SystemProgram { name: "ip", package: "iproute2" };
+
+/// Where it is as a rule.
+const USUAL: &str = "/usr/sbin/nft";
+
+/// Loads a text into the empty network that it is run in, with interfaces of these names, and prints the table.
+const LOAD: &str = r#"
+nft=$1 file=$2 family=$3 name=$4 ip=$5; shift 5
+for interface; do "$ip" link add "$interface" type bridge >&2; done
+"$nft" -f "$file" && exec "$nft" -j list table "$family" "$name"
+"#;
+
+/// The content of a table, in a form in which tables that filter in the same way are equal.
+#[derive(PartialEq, Eq)]
+pub(super) struct Rules(Vec<Json>);
+
+/// In what-if: that there is no nft.
+pub(super) fn presumed() -> Option<Presumed> {
+    let missing = NFT.presumed()?;
+    Some(Presumed { paths: if missing.paths.is_empty() { vec![USUAL.into()] } else { missing.paths }, ..missing })
+}
+
+/// The families and names of all tables; none without nft, which an instance in front of this one may install.
+pub(super) fn tables(cx: &Context) -> Result<Vec<(String, String)>, Failure> {
+    if NFT.is_missing() {
+        return Ok(Vec::new());
+    }
+    let listed = parsed(&NFT.run(cx, &["-j", "list", "tables"])?)?;
+    let word = |table: &Json, name: &str| table.get(name).and_then(Json::as_str).map(str::to_owned);
+    let table = |each: &Json| Some((word(each.get("table")?, "family")?, word(each.get("table")?, "name")?));
+    Ok(listed.iter().filter_map(table).collect())
+}
+
+/// The content of a table of the running kernel; `None` where it has none of the name.
+pub(super) fn in_force(cx: &Context, table: &Table<'_>) -> Result<Option<Rules>, Failure> {
+    let is_there = tables(cx)?.iter().any(|(family, name)| family == table.family && name == table.name);
+    let list = || NFT.run(cx, &["-j", "list", "table", table.family, table.name]);
+    is_there.then(|| Rules::of(&list()?)).transpose()
+}
+
+/// The content of a table of the running kernel as text, without counters.
+pub(super) fn listed(cx: &Context, table: &Table<'_>) -> Result<String, Failure> {
+    let text = NFT.run(cx, &["-s", "list", "table", table.family, table.name])?;
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.pop();
+    let content = lines.iter().skip_while(|line| !line.starts_with("table ")).skip(1);
+    Ok(content.flat_map(|line| [line.strip_prefix('\t').unwrap_or(line), "\n"]).collect())
+}
+
+/// The content that a table has once a text of it is loaded, which is tried in a network of its own.
+pub(super) fn meant(cx: &Context, table: &Table<'_>, content: &str, property: &str) -> Result<Rules, Failure> {
+    let text = text_file(&table.text(content))?;
+    let found = |program: &SystemProgram| program.find().map_err(|missing| missing.failure);
+    let ip = IP.find().ok();
+    // A rule about an interface is loaded where one has the name. Of loopback there is one already.
+    let interfaces = stead_system::network::interfaces().into_keys().filter(|_| ip.is_some());
+    let interfaces = interfaces.filter(|name| name != "lo" && content.contains(name.as_str()));
+    let own = [table.family.into(), table.name.into(), ip.clone().unwrap_or_default().into_os_string()];
+    let words = ["-n", "--"].map(OsString::from).into_iter().chain([found(&SHELL)?.into_os_string()]);
+    let words = words.chain(["-c", LOAD, "stead"].map(OsString::from));
+    let words = words.chain([found(&NFT)?.into_os_string(), text.path().into_os_string()]).chain(own);
+    let arguments = words.map(|word| word.to_string_lossy().into_owned()).chain(interfaces).collect();
+    let ended = run(cx, &UNSHARE, arguments)?;
+    if ended.code == 0 {
+        return Rules::of(&ended.output);
+    }
+    check(cx, table, content, property)?;
+    let failure = ended.failure("nft in a network namespace of its own");
+    Err(blocked(property, format!("cannot tell what is loaded for it: {}", failure.message)))
+}
+
+/// Fails where the running kernel would not take the text of a table. Changes nothing.
+pub(super) fn check(cx: &Context, table: &Table<'_>, content: &str, property: &str) -> Result<(), Failure> {
+    load_as(cx, &["-c"], table, content, property)
+}
+
+/// Has the running kernel have a table as a text states it, in place of the one that it has.
+pub(super) fn load(cx: &Context, table: &Table<'_>, content: &str, property: &str) -> Result<(), Failure> {
+    load_as(cx, &[], table, content, property)
+}
+
+/// Removes a table of the running kernel.
+pub(super) fn remove(cx: &Context, table: &Table<'_>) -> Result<(), Failure> {
+    NFT.run(cx, &["delete", "table", table.family, table.name]).map(|_| ())
+}
+
+fn load_as(cx: &Context, how: &[&str], table: &Table<'_>, content: &str, property: &str) -> Result<(), Failure> {
+    let text = text_file(&table.text(content))?;
+    let path = text.path().display().to_string();
+    let arguments = how.iter().chain(&["-f", &path]).map(|&word| word.to_owned()).collect();
+    let ended = run(cx, &NFT, arguments)?;
+    if ended.code == 0 {
+        return Ok(());
+    }
+    let said: Vec<String> = ended.errors().map(|line| located(line, &path)).collect();
+    Err(invalid(property, format!("nft refuses the table:\n{}", said.join("\n"))))
+}
+
+/// A line of an error with the number that a line has in the content, in place of that in the whole text.
+fn located(line: &str, path: &str) -> String {
+    let numbered =
+        line.strip_prefix(path).and_then(|rest| rest.strip_prefix(':')).and_then(|rest| rest.split_once(':'));
+    let number = numbered.and_then(|(number, _)| number.parse::<usize>().ok()?.checked_sub(Table::LINES_BEFORE));
+    match (numbered, number.filter(|number| *number > 0)) {
+        (Some((_, rest)), Some(number)) => format!("line {number}, characters {rest}"),
+        _ => line.replace(path, "the table"),
+    }
+}
+
+fn text_file(text: &str) -> Result<MemoryFile, Failure> {
+    MemoryFile::new("nftables", text.as_bytes())
+        .map_err(|error| transient("", format!("cannot hand the table to nft: {error}")))
+}
+
+fn run(cx: &Context, program: &SystemProgram, arguments: Vec<String>) -> Result<Ended, Failure> {
+    let invocation = Invocation {
+        program: program.find().map_err(|missing| missing.failure)?.to_string_lossy().into_owned(),
+        arguments,
+        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
+        directory: SystemPath::here("/"),
+        timeout: None,
+        search: SearchPath::System,
+    };
+    program::run(cx, &invocation, program.name)
+}
+
+fn parsed(text: &str) -> Result<Vec<Json>, Failure> {
+    let listed: Option<Json> = serde_json::from_str(text).ok();
+    let objects = listed.as_ref().and_then(|listed| listed.get("nftables")?.as_array());
+    objects.cloned().ok_or_else(|| transient("", "nft lists its tables in a form that is not known"))
+}
+
+impl Rules {
+    fn of(text: &str) -> Result<Self, Failure> {
+        let mut objects: Vec<Json> = parsed(text)?.into_iter().filter(|each| each.get("metainfo").is_none()).collect();
+        objects.iter_mut().for_each(settle);
+        // Rules count in their order, and all else by its name.
+        objects.sort_by_cached_key(|each| if each.get("rule").is_some() { chain_of(each) } else { each.to_string() });
+        Ok(Self(objects))
+    }
+}
+
+/// Where a rule comes among all that is sorted: behind that, chain by chain.
+fn chain_of(rule: &Json) -> String {
+    format!("~{}", rule.pointer("/rule/chain").unwrap_or(&Json::Null))
+}
+
+/// Takes out what the kernel counts and numbers, and what packets put into a set.
+fn settle(value: &mut Json) {
+    match value {
+        Json::Array(items) => items.iter_mut().for_each(settle),
+        Json::Object(members) => {
+            let is_filled = is_filled(members);
+            members.retain(|name, _| !matches!(name.as_str(), "handle" | "expires" | "used" | "used_unit"));
+            let is_counter = members.contains_key("packets") && members.contains_key("bytes");
+            if is_counter {
+                members.remove("packets");
+                members.remove("bytes");
+            }
+            if is_filled {
+                members.remove("elem");
+            }
+            if let Some(Json::Array(elements)) = members.get_mut("elem") {
+                elements.iter_mut().for_each(settle);
+                elements.sort_by_cached_key(ToString::to_string);
+            }
+            members.values_mut().for_each(settle);
+        }
+        _ => {}
+    }
+}
+
+/// Returns whether packets put elements into a set, or time takes them out.
+fn is_filled(set: &Map<String, Json>) -> bool {
+    let flags = set.get("flags").and_then(Json::as_array);
+    let is_so = |flag: &Json| matches!(flag.as_str(), Some("dynamic" | "timeout"));
+    set.contains_key("type") && (set.contains_key("timeout") || flags.is_some_and(|flags| flags.iter().any(is_so)))
+}
