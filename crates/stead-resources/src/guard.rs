@@ -24,8 +24,16 @@ const FILE: &str = "%s";
 #[derive(Clone, Copy)]
 pub(crate) struct Guard<'a> {
     command: &'a str,
+    own: Option<OwnGuard>,
+}
+
+/// What is known of the command of a resource. It reads only, so that plans run it as well.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnGuard {
     /// A complaint about the system and not about the content: a check that fails with these words passes.
-    accepted: Option<&'static str>,
+    pub(crate) accepted: &'static str,
+    /// A complaint about what another instance may bring.
+    pub(crate) missing: &'static str,
 }
 text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f]+ [^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
 
@@ -41,7 +49,7 @@ impl<'a> Text<'a> for Guard<'a> {
         if !text.split_once(' ').is_some_and(is_command) {
             return Err("must be a program followed by arguments, one of which contains %s");
         }
-        Ok(Self { command: text, accepted: None })
+        Ok(Self { command: text, own: None })
     }
 }
 
@@ -52,22 +60,36 @@ impl ToValue for Guard<'_> {
 }
 
 impl Guard<'static> {
-    /// The command of a resource, whose complaint with these words is none about the content.
-    pub(crate) const fn own(command: &'static str, accepted: &'static str) -> Self {
-        Self { command, accepted: Some(accepted) }
+    /// The command of a resource.
+    pub(crate) const fn own(command: &'static str, own: OwnGuard) -> Self {
+        Self { command, own: Some(own) }
     }
 }
 
 impl Guard<'_> {
     /// What a plan says of it.
-    pub(crate) fn intention(self) -> String {
-        format!("have '{}' check the content first", self.command)
+    pub(crate) fn intention(self, path: &str) -> String {
+        format!("have '{}' check the content first", self.shown(path))
+    }
+
+    /// The command with the path of the file.
+    fn shown(self, path: &str) -> String {
+        self.command.replace(FILE, path)
     }
 
     /// In what-if: what the command cannot be started without. A name that is not on `PATH` is not reported: nothing says what
     /// brings it.
     pub(crate) fn presumed(self) -> Option<Presumed> {
         self.invocation(FILE).presumed().filter(|missing| !missing.paths.is_empty())
+    }
+
+    /// In what-if: that the command of a resource refuses the content. Nobody knows what that of a user does.
+    pub(crate) fn refused(self, cx: &Context, path: &Path, content: &[u8]) -> Option<Presumed> {
+        if self.own.is_none() || self.invocation(FILE).presumed().is_some() {
+            return None;
+        }
+        let failure = self.check(cx, path, content).err().filter(|failure| failure.kind == FailureKind::Refused)?;
+        Some(Presumed { failure, paths: Vec::new() })
     }
 
     /// Has the command look at the content that a file is to have, in a file of the same name that only this user can read.
@@ -82,21 +104,15 @@ impl Guard<'_> {
         folder.create_file(&copy, content, 0o600).map_err(|error| not_handed(&error))?;
         let copy = copy.display().to_string();
         let about = |failure: Failure| Failure { property: Some(format!("/{PROPERTY}")), ..failure };
-        let ended = program::run(cx, &self.invocation(&copy), &format!("'{}'", self.command)).map_err(about)?;
-        let is_accepted = |words: &str| ended.errors().any(|line| line.contains(words));
-        if ended.code == 0 || self.accepted.is_some_and(is_accepted) {
+        let what = format!("'{}'", self.shown(&path.display().to_string()));
+        let ended = program::run(cx, &self.invocation(&copy), &what).map_err(about)?;
+        let says = |words: &str| ended.errors().any(|line| line.contains(words));
+        if ended.code == 0 || self.own.is_some_and(|own| says(own.accepted)) {
             Ok(())
         } else {
-            Err(about(self.refusal(&ended, &copy, path)))
+            let may_pass = self.own.is_none_or(|own| says(own.missing));
+            Err(about(refusal(&ended, (&copy, path), &what, may_pass)))
         }
-    }
-
-    fn refusal(self, ended: &Ended, copy: &str, path: &Path) -> Failure {
-        let failure = ended.failure(&format!("'{}'", self.command));
-        let said = failure.message.replace(copy, &path.display().to_string());
-        let message = format!("the new content was refused, and the file stays as it is: {said}");
-        // Unless something else is changed, it answers the same again.
-        Failure { kind: FailureKind::Blocked, message, ..failure }
     }
 
     fn invocation(self, copy: &str) -> Invocation {
@@ -110,6 +126,14 @@ impl Guard<'_> {
             search: SearchPath::System,
         }
     }
+}
+
+/// The failure that a command refuses the content. Where it may pass once something else is changed, that is waited for.
+fn refusal(ended: &Ended, (copy, path): (&str, &Path), what: &str, may_pass: bool) -> Failure {
+    let failure = ended.failure(what);
+    let said = failure.message.replace(copy, &path.display().to_string());
+    let message = format!("the new content was refused, and the file stays as it is: {said}");
+    Failure { kind: if may_pass { FailureKind::Blocked } else { FailureKind::Refused }, message, ..failure }
 }
 
 /// The command where it is run at all: it is a program of the running system, and not asked about files alone of another.

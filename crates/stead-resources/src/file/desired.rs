@@ -398,7 +398,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
             (true, Some(_)) => Vec::new(),
             (false, _) => vec!["remove the file".to_owned()],
         };
-        intentions.extend(self.guard.filter(|_| self.is_checked(differing)).map(Guard::intention));
+        intentions
+            .extend(self.guard.filter(|_| self.is_checked(differing)).map(|guard| guard.intention(self.path_text)));
         let loses_content = !intentions.is_empty() && current.is_some();
         if loses_content && !matches!(self.backup, Backup::No) {
             intentions.push("keep its former content beside it".to_owned());

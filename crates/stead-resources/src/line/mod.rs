@@ -297,7 +297,7 @@ impl<'a> Desired<'a> {
 
     fn intentions(&self, step: &Step, file_exists: bool) -> Vec<String> {
         let Some(done) = intention(step, file_exists) else { return Vec::new() };
-        [done].into_iter().chain(self.guard.map(Guard::intention)).collect()
+        [done].into_iter().chain(self.guard.map(|guard| guard.intention(self.path_text))).collect()
     }
 
     /// The same for a mere look, to which the first of several lines is as good as any.

@@ -502,7 +502,10 @@ impl<'a, P: Part> Desired<'a, P> {
 
     fn intentions(&self, cx: &Context, outcome: &Outcome, effect: Option<Effect>, file_exists: bool) -> Vec<String> {
         let Some(effect) = effect else { return Vec::new() };
-        [intention::<P>(effect, file_exists)].into_iter().chain(self.guard(cx, outcome).map(Guard::intention)).collect()
+        [intention::<P>(effect, file_exists)]
+            .into_iter()
+            .chain(self.guard(cx, outcome).map(|guard| guard.intention(&self.location.shown)))
+            .collect()
     }
 
     fn presumed(
@@ -524,7 +527,10 @@ impl<'a, P: Part> Desired<'a, P> {
             }
             _ => edit::presumed(path, text, *missing)?,
         };
-        Ok(Presumed::all([place, self.guard(cx, outcome).and_then(Guard::presumed)]))
+        let guard = self.guard(cx, outcome);
+        let content = || Some([edit::mark(text), outcome.edited.as_ref()?.as_bytes()].concat());
+        let refused = guard.zip(content()).and_then(|(guard, content)| guard.refused(cx, path, &content));
+        Ok(Presumed::all([place, guard.and_then(Guard::presumed), refused]))
     }
 }
 

@@ -11,17 +11,11 @@ pub(super) enum Form {
     Rest,
 }
 
-/// The keywords with more than one argument, or with a list of lines; see [`accumulates`].
+/// The keywords with more than one argument, besides [`LISTS`].
 const WORDS: &[&str] = &[
-    "acceptenv",
-    "allowgroups",
-    "allowusers",
     "authenticationmethods",
     "authorizedkeysfile",
     "channeltimeout",
-    "denygroups",
-    "denyusers",
-    "include",
     "ipqos",
     "listenaddress",
     "logverbose",
@@ -85,7 +79,7 @@ pub(super) fn spelled(keyword: &str) -> &str {
 
 pub(super) fn form(known: &str) -> Form {
     match known {
-        _ if WORDS.contains(&known) => Form::Words,
+        _ if WORDS.contains(&known) || is_list(known) => Form::Words,
         _ if REST.contains(&known) => Form::Rest,
         _ => Form::One,
     }

@@ -12,7 +12,7 @@ use stead_system::fs::SystemRoot;
 
 use crate::declared::{Declared as _, States};
 use crate::edit::{FileLocks, Missing};
-use crate::guard::Guard;
+use crate::guard::{Guard, OwnGuard};
 use crate::input::FilePath;
 use crate::part::{Instances, Location, Part, Parts, Stated};
 use crate::{ALL, BuiltIn, is_wanted};
@@ -31,7 +31,7 @@ use stated::{Block, Settings, Wanted, value_of};
 /// as 'yes' and 'no', a list as the lines or words that the keyword takes; null removes the keyword. Other lines and comments stay.
 /// As in sshd, the first value counts, in the order of 'Include'. If an included file sets another value, the line is placed before
 /// that 'Include'; if that does not help, the instance fails and names the file and line. `sshd -t` checks the file before it is
-/// replaced.
+/// replaced, and in what-if too.
 #[resource(
     "Stead/SshdConfig",
     about = "Keywords of the configuration of the SSH server.",
@@ -53,6 +53,9 @@ struct Properties<'a> {
     /// Removes everything else from the file: other keywords, 'Include' and blocks of 'Match', but no comments.
     #[property(name = "_purge")]
     purge: bool,
+    /// The name that '_purge' had in documents of DSC v3.
+    #[property(option, name = "_clobber")]
+    clobber: bool,
     /// Creates the file with mode 0644 if it does not exist; '_purge' implies it.
     #[property(option)]
     create: bool,
@@ -104,7 +107,7 @@ impl Part for SshdConfig {
         let members = stated.as_object()?;
         let path = members.get(Properties::PATH).or_else(|| members.get(Properties::METADATA)?.get("filepath"));
         let path = path.map_or(Some(MAIN), Value::as_str)?;
-        if members.get(Properties::PURGE) == Some(&Value::Bool(true)) {
+        if [Properties::PURGE, Properties::CLOBBER].iter().any(|name| members.get(name) == Some(&Value::Bool(true))) {
             return Some(Claims::path(path, Extent::Whole));
         }
         let names = members.keys().map(String::as_str);
@@ -130,7 +133,7 @@ impl States for Properties<'_> {
         let mut stated: Object = keywords.iter().cloned().collect();
         let blocks = self.blocks.as_ref().map(|blocks| blocks.iter().map(Block::stated).collect::<Vec<_>>());
         stated.extend(blocks.map(|blocks| (Properties::BLOCKS.to_owned(), Value::from(blocks))));
-        stated.extend(self.purge.then(|| (Properties::PURGE.to_owned(), Value::from(true))));
+        stated.extend(self.purges().then(|| (Properties::PURGE.to_owned(), Value::from(true))));
         stated
     }
 }
@@ -142,11 +145,11 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         self.settings.files.get_or_init(|| self.files(Some(cx.system_root.clone())));
-        Ok(Location::stated(cx, self.path(), Missing::create_if(self.create || self.purge)))
+        Ok(Location::stated(cx, self.path(), Missing::create_if(self.create || self.purges())))
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
-        if self.settings.keywords.0.is_empty() && self.blocks.is_none() && !self.purge {
+        if self.settings.keywords.0.is_empty() && self.blocks.is_none() && !self.purges() {
             return Ok(Some(all_of(text)));
         }
         let statement = self.statement()?;
@@ -164,7 +167,7 @@ impl<'a> Stated<'a> for Properties<'a> {
             let blocks: Vec<Value> = stated.map(|(block, (_, wanted))| block.with(wanted.iter().map(value))).collect();
             found.insert(Properties::BLOCKS.to_owned(), Value::from(blocks));
         }
-        if self.purge {
+        if self.purges() {
             found.insert(Properties::PURGE.to_owned(), Value::from(statement.unstated(text).is_empty()));
         }
         Ok(Some(found))
@@ -174,7 +177,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let statement = self.statement()?;
         let files = self.settings.files.get().map_or_else(|| self.files(None), Files::clone);
         let mut edited = Edited::new(&files, text);
-        if self.purge {
+        if self.purges() {
             edited.remove(&statement.unstated(text));
         }
         for wanted in &statement.keywords {
@@ -194,7 +197,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn displaced(&self, text: &str) -> Vec<usize> {
-        let statement = self.statement().ok().filter(|_| self.purge);
+        let statement = self.statement().ok().filter(|_| self.purges());
         statement.map(|statement| statement.unstated(text).iter().map(|at| at + 1).collect()).unwrap_or_default()
     }
 
@@ -204,7 +207,10 @@ impl<'a> Stated<'a> for Properties<'a> {
 }
 
 /// `sshd` gives up without this directory, which the service makes when it starts, after it has read the configuration.
-const CHECK: Guard<'static> = Guard::own("sshd -t -f %s", "Missing privilege separation directory");
+const CHECK: Guard<'static> = Guard::own(
+    "sshd -t -f %s",
+    OwnGuard { accepted: "Missing privilege separation directory", missing: "no hostkeys available" },
+);
 
 /// The lines that an instance states.
 struct Statement<'s> {
@@ -230,13 +236,18 @@ impl<'s> Statement<'s> {
 }
 
 impl<'a> Properties<'a> {
+    /// Returns whether everything else goes.
+    fn purges(&self) -> bool {
+        self.purge || self.clobber
+    }
+
     fn path(&self) -> &'a str {
         let stated = self.path.or_else(|| Some(self.metadata.as_ref()?.filepath));
         stated.map_or(MAIN, |path| path.0.0)
     }
 
     fn files(&self, system: Option<SystemRoot>) -> Files {
-        Files { system, own: self.path().to_owned() }
+        Files::new(system, self.path())
     }
 
     fn statement(&self) -> Result<Statement<'_>, Failure> {
@@ -251,20 +262,15 @@ impl<'a> Properties<'a> {
 /// Everything that a text states.
 fn all_of(text: &str) -> Object {
     let (mut all, mut blocks): (Object, Vec<Value>) = (Object::default(), Vec::new());
-    let lines = outline(text);
-    let mut at = 0;
-    while at < lines.len() {
-        let behind = lines.get(at + 1..).unwrap_or_default();
-        let Some(first) = lines.get(at) else { break };
-        let count = behind.iter().take_while(|line| line.keyword != "match").count();
-        if first.keyword == "match" {
-            let mut block = Object::from([("criteria".to_owned(), criteria_of(&first.section))]);
-            block.extend(values_of(behind.get(..count).unwrap_or_default()));
-            blocks.push(Value::Object(block));
-        } else {
-            all.extend(values_of(lines.get(at..=at + count).unwrap_or_default()));
+    for section in outline(text).chunk_by(|_, next| next.keyword != "match") {
+        match section {
+            [first, rest @ ..] if first.keyword == "match" => {
+                let mut block = Object::from([("criteria".to_owned(), criteria_of(&first.section))]);
+                block.extend(values_of(rest));
+                blocks.push(Value::Object(block));
+            }
+            lines => all.extend(values_of(lines)),
         }
-        at += count + 1;
     }
     if !blocks.is_empty() {
         all.insert(Properties::BLOCKS.to_owned(), Value::from(blocks));

@@ -1,11 +1,13 @@
 //! Lines of `sshd_config(5)`, as sshd reads them.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use globset::GlobBuilder;
 use stead_system::fs::SystemRoot;
 
 use super::keyword::{Form, form, known_as};
+use crate::edit::glob;
 use crate::part::lines::lines;
 
 /// The file that sshd begins with.
@@ -156,6 +158,8 @@ pub(super) struct Files {
     pub(super) system: Option<SystemRoot>,
     /// The file of the instance, as it is stated.
     pub(super) own: String,
+    /// The other files, once they were read: an instance reads each once.
+    texts: RefCell<BTreeMap<String, Rc<str>>>,
 }
 
 /// One pass over the files.
@@ -172,6 +176,16 @@ struct Pass<'f> {
 }
 
 impl Files {
+    pub(super) fn new(system: Option<SystemRoot>, own: &str) -> Self {
+        Self { system, own: own.to_owned(), texts: RefCell::default() }
+    }
+
+    /// The text of a file; empty where there is none.
+    fn text(&self, path: &str) -> Rc<str> {
+        let read = || self.system.as_ref().and_then(|system| system.text(path, MAX_SIZE)).unwrap_or_default();
+        Rc::clone(self.texts.borrow_mut().entry(path.to_owned()).or_insert_with(|| read().into()))
+    }
+
     /// All that sshd reads, with this text in the file of the instance. What sshd does not include is looked at alone.
     pub(super) fn settings(&self, text: &str) -> Vec<Setting> {
         let pass = || Pass {
@@ -205,9 +219,7 @@ impl Pass<'_> {
         self.open.push(path.to_owned());
         let is_own = path == self.files.own;
         self.has_own |= is_own;
-        let other =
-            if is_own { None } else { self.files.system.as_ref().and_then(|system| system.text(path, MAX_SIZE)) };
-        let text = if is_own { self.text.to_owned() } else { other.unwrap_or_default() };
+        let text = if is_own { self.text.into() } else { self.files.text(path) };
         for line in outline(&text).into_iter().filter(|line| line.keyword != "match") {
             let section: Section = outer.union(&line.section).cloned().collect();
             let patterns = (line.keyword == "include").then(|| meant(&line.keyword, line.rest));
@@ -243,11 +255,10 @@ impl Files {
 
     /// The paths in a folder that match one part of a pattern.
     fn named(&self, folder: &str, part: &str) -> Vec<String> {
-        if !part.contains(['*', '?', '[']) {
+        if !part.contains(['*', '?', '[', '\\']) {
             return vec![format!("{folder}/{part}")];
         }
-        let Ok(glob) = GlobBuilder::new(part).backslash_escape(true).build() else { return Vec::new() };
-        let matcher = glob.compile_matcher();
+        let Some(matcher) = glob(part) else { return Vec::new() };
         let folder_path = if folder.is_empty() { "/" } else { folder };
         let names = self.system.as_ref().and_then(|system| system.entries(folder_path).ok());
         let names = names.unwrap_or_default().into_keys();

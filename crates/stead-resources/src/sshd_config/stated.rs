@@ -16,7 +16,8 @@ use crate::input::{AnyValue, has_fraction, invalid};
 pub(super) struct Keywords(pub(super) Vec<(String, Value)>);
 
 /// The properties beside the keywords.
-pub(super) const OWN: &[&str] = &["path", "_metadata", "create", "validate", "_purge", "_includeDefaults", "match"];
+pub(super) const OWN: &[&str] =
+    &["path", "_metadata", "create", "validate", "_purge", "_clobber", "_includeDefaults", "match"];
 
 /// The name of a keyword, as a JSON Schema says it.
 const NAME: &str = "^[A-Za-z][A-Za-z0-9]*$";
@@ -51,7 +52,7 @@ impl<'de> Deserialize<'de> for Keywords {
 }
 
 /// Such names, and those of the other properties that begin with a sign.
-const NAME_OR_OWN: &str = "^(_metadata|_purge|_includeDefaults|[A-Za-z][A-Za-z0-9]*)$";
+const NAME_OR_OWN: &str = "^(_metadata|_purge|_clobber|_includeDefaults|[A-Za-z][A-Za-z0-9]*)$";
 
 /// A value, or several.
 fn value_schema() -> serde_json::Value {
@@ -194,13 +195,13 @@ impl Keywords {
             let about = pointer::within(within, name);
             let keyword = known_as(name);
             if keyword == "match" || !within.is_empty() && keyword == "include" {
-                return Err(at(
-                    &about,
-                    format!("'{name}' cannot be stated here; 'match' has blocks without 'Include'"),
-                ));
+                return Err(at(&about, format!("'{name}' is not allowed in a block of 'match'")));
             }
             if all.iter().any(|other| other.keyword == keyword) {
-                return Err(at(&about, format!("'{name}' is stated twice, once by another name of it")));
+                return Err(at(
+                    &about,
+                    format!("'{name}' is another name of a keyword that is also stated; remove one"),
+                ));
             }
             let lines = lines_of(&keyword, value).map_err(|why| at(&about, format!("'{name}' {why}")))?;
             all.push(Wanted { section: section.clone(), keyword, name, value, lines });
