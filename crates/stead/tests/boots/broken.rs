@@ -1,4 +1,4 @@
-//! Documents that break a service, the rules of sudo, sshd or the network of a whole machine: each is guarded, or taken back, by the run
+//! Documents that break a service, the rules of sudo, sshd, the firewall or the network of a whole machine: each is guarded, or taken back, by the run
 //! itself or by one command.
 
 use std::path::Path;
@@ -50,10 +50,18 @@ fn what_breaks_a_machine_is_guarded_or_taken_back() {
         Ok(machine) => machine,
         Err(reason) => return stead_testkit::skip(TEST, &reason),
     };
+    let packages = [("/usr/sbin/sshd", "openssh-server"), ("/usr/sbin/nft", "nftables")];
+    let missing: Vec<&str> =
+        packages.iter().filter(|(program, _)| !machine.root(program).exists()).map(|(_, package)| *package).collect();
+    if !missing.is_empty()
+        && let Err(why) = machine.install_packages(&missing)
+    {
+        return stead_testkit::skip(TEST, &why);
+    }
     prepare(&machine);
     machine.boot();
     machine.wait_until_started();
-    machine.ok(&["systemctl", "start", "server", "flapping", "systemd-networkd"]);
+    machine.ok(&["systemctl", "start", "server", "flapping", "systemd-networkd", "ssh"]);
     let documents = documents();
     let mut counts = [0; 3];
     for (name, ends, document) in &documents {
@@ -90,7 +98,8 @@ fn prepare(machine: &Debian) {
     machine.write("/srv/check.sh", "#!/bin/bash\n! grep -qs '^broken' /etc/server.conf /etc/server.d/*\n");
     machine.make_executable(SERVER);
     machine.make_executable("/srv/check.sh");
-    for path in ["/etc/server.d", "/var/lib/stead", "/etc/systemd/system/server.service.d"] {
+    let own = ["/etc/server.d", "/var/lib/stead", "/etc/systemd/system/server.service.d", "/etc/nftables.d"];
+    for path in own.into_iter().chain(["/etc/ssh/sshd_config.d/site.conf"]) {
         machine.remove(path);
     }
     machine.write("/etc/server.conf", "port=80\n");
@@ -108,8 +117,9 @@ fn prepare(machine: &Debian) {
 /// All that a document can break: files with their modes, and what runs.
 fn imprint(machine: &Debian) -> String {
     const SHOW: &str = "cd /etc; for f in $(find server.conf server.d sudoers.d sudoers systemd/system systemd/network \
-        hosts sysctl.d -type f | sort); do stat -c '%n %a %u' $f; cat $f; done; \
-        systemctl is-active server flapping systemd-networkd; systemctl is-enabled server cron 2>&1; visudo -c";
+        hosts sysctl.d ssh nftables.conf nftables.d -type f 2>/dev/null | sort); do stat -c '%n %a %u' $f; cat $f; done; \
+        systemctl is-active server flapping systemd-networkd ssh; systemctl is-enabled server cron 2>&1; visudo -c; \
+        sshd -t; nft list ruleset";
     until(|| {
         let shown = machine.run_text(&["bash", "-c", SHOW]);
         // What is on its way up is waited for.
@@ -156,7 +166,40 @@ fn documents() -> Vec<(&'static str, Ends, Json)> {
     let network = |content: &str| {
         instance("File", "net", json!({ "path": "/etc/systemd/network/10-dummy.network", "content": content }))
     };
+    let keywords = |mut more: Json| {
+        more["validate"] = json!(true);
+        alone(instance("SshdConfig", "sshd", more))
+    };
+    let table = |content: &str| alone(instance("Nftables", "table", json!({ "name": "site", "content": content })));
+    let site = "/etc/ssh/sshd_config.d/site.conf";
     vec![
+        ("a keyword of sshd with a wrong value", Guarded, keywords(json!({ "PermitRootLogin": "sometimes" }))),
+        ("a keyword of sshd that is misspelt", Guarded, keywords(json!({ "PermitRootLogn": false }))),
+        (
+            "a line of sshd that is checked",
+            Guarded,
+            alone(instance(
+                "Line",
+                "line",
+                json!({ "path": "/etc/ssh/sshd_config", "line": "Wrong yes", "validate": "sshd -t -f %s" }),
+            )),
+        ),
+        (
+            "a file with which sshd does not start",
+            ByTheRun,
+            behind(
+                "ssh",
+                instance("File", "site", json!({ "path": site, "content": "Wrong yes\n" })),
+                &json!({ "restartedAfter": [site] }),
+            ),
+        ),
+        ("an sshd that lets nobody in", ByUndo, keywords(json!({ "AllowUsers": ["nobody-here"] }))),
+        ("a table that nft refuses", Guarded, table("chain input {\n  tcp dport\n}\n")),
+        (
+            "a firewall that lets nobody in",
+            ByUndo,
+            table("chain input {\n  type filter hook input priority filter; policy drop;\n}\n"),
+        ),
         ("a file that ends it at once", ByTheRun, behind("server", conf("broken\n"), &after)),
         ("a file that ends it later", ByTheRun, behind("server", conf("later\n"), &after)),
         ("a file that has it started again and again", ByTheRun, behind("flapping", conf("later\n"), &after)),

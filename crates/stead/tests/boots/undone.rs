@@ -22,8 +22,8 @@ fn what_was_done_to_a_running_system_is_taken_back() {
         Ok(machine) => machine,
         Err(reason) => return stead_testkit::skip(TEST, &reason),
     };
-    if !machine.root("/usr/sbin/sshd").exists()
-        && let Err(why) = machine.install_packages(&["openssh-server"])
+    if !(machine.root("/usr/sbin/sshd").exists() && machine.root("/usr/sbin/nft").exists())
+        && let Err(why) = machine.install_packages(&["openssh-server", "nftables"])
     {
         return stead_testkit::skip(TEST, &why);
     }
@@ -32,6 +32,7 @@ fn what_was_done_to_a_running_system_is_taken_back() {
     machine.wait_until_started();
     machine.ok(&["systemctl", "start", "server", "ssh"]);
     machine.ok(&["bash", "-c", "mountpoint -q /srv/there || mount /srv/there"]);
+    machine.ok(&["nft", "add table inet found; add chain inet found c { tcp dport 22 accept ; }"]);
     let documents = documents();
     for (name, document) in &documents {
         machine.write("/srv/document.json", &json!({ "resources": document }).to_string());
@@ -47,8 +48,31 @@ fn what_was_done_to_a_running_system_is_taken_back() {
         }
     }
     println!("{} documents were taken back", documents.len());
+    a_table_is_there_after_a_boot(&mut machine);
     what_a_package_did_is_named(&machine);
     machine.shut_down();
+}
+
+/// A table that was changed by hand comes back with a boot, behind what Debian's own file flushes.
+fn a_table_is_there_after_a_boot(machine: &mut Debian) {
+    let content = "chain input {\n  type filter hook input priority filter;\n  tcp dport { 22, 80 } accept\n}\n";
+    let document = json!({ "resources": [
+        instance("Nftables", "site", json!({ "content": content })),
+        instance("Service", "nftables", json!({ "enabled": true, "state": "running" })),
+    ] });
+    machine.write("/srv/document.json", &document.to_string());
+    machine.ok(&["stead", "apply", "/srv/document.json", "--yes"]);
+    machine.ok(&["nft", "flush", "ruleset"]);
+    let drifted = machine.run(&["stead", "check", "/srv/document.json"]);
+    assert_eq!(drifted.status.code(), Some(2), "a table that is gone is seen");
+    machine.shut_down();
+    machine.boot();
+    machine.wait_until_started();
+    machine.ok(&["stead", "check", "/srv/document.json"]);
+    let tables = machine.ok(&["nft", "list", "tables"]);
+    assert!(tables.contains("table inet site") && tables.contains("table inet filter"), "{tables}");
+    machine.ok(&["stead", "undo", "--yes"]);
+    assert!(!machine.ok(&["nft", "list", "tables"]).contains("inet site"));
 }
 
 /// A package is named before anything is done, and the rest is taken back.
@@ -72,6 +96,8 @@ fn prepare(machine: &Debian) {
     machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
     machine.remove("/var/lib/stead");
     machine.write("/etc/systemd/system/server.service", UNIT);
+    machine.write("/etc/systemd/system/idle.service", "[Service]\nExecStart=/bin/true\n");
+    machine.write("/etc/systemd/system/idle.timer", "[Timer]\nOnCalendar=daily\n[Install]\nWantedBy=timers.target\n");
     machine.write("/etc/fstab", "# Mounts.\ntmpfs /srv/there tmpfs size=1m,nosuid 0 0\n");
     machine.write("/srv/there/README", "");
     machine.write("/srv/mounted/README", "");
@@ -82,8 +108,8 @@ fn prepare(machine: &Debian) {
 fn imprint(machine: &Debian) -> String {
     const SHOW: &str = "cd /etc; find . -path ./.pwd.lock -prune -o -printf '%p %y %m %U %G %l\\n' | sort; \
         find . -type f ! -name .pwd.lock -exec sha256sum {} + | sort -k 2; ls -laR --time-style=+ /home; \
-        findmnt -rno TARGET,FSTYPE,OPTIONS | grep '^/srv'; hostname; date +%Z; \
-        for unit in server fresh ssh nightly.timer; do systemctl is-active $unit; systemctl is-enabled $unit; done 2>&1";
+        nft -s list ruleset; findmnt -rno TARGET,FSTYPE,OPTIONS | grep '^/srv'; hostname; date +%Z; \
+        for unit in server fresh ssh nightly.timer idle.timer; do systemctl is-active $unit; systemctl is-enabled $unit; done 2>&1";
     until(|| {
         let shown = machine.run_text(&["bash", "-c", SHOW]);
         // What is on its way is waited for.
@@ -134,6 +160,10 @@ fn documents() -> Vec<(&'static str, Json)> {
             )]),
         ),
         (
+            "a timer that was disabled",
+            json!([instance("Timer", "idle", json!({ "onCalendar": "*-*-* 03:30", "command": "/bin/true" }))]),
+        ),
+        (
             "a user with a home",
             json!([instance(
                 "User",
@@ -159,7 +189,7 @@ fn documents() -> Vec<(&'static str, Json)> {
         ("a time zone", json!([instance("Timezone", "Asia/Tokyo", json!({}))])),
         ("a setting of sshd", sshd),
     ];
-    live.into_iter().chain(mounts()).collect()
+    live.into_iter().chain(mounts()).chain(tables()).collect()
 }
 
 fn mounts() -> [(&'static str, Json); 3] {
@@ -178,5 +208,16 @@ fn mounts() -> [(&'static str, Json); 3] {
             ),
         ),
         ("a mount that is gone", mount(json!({ "path": "/srv/there", "_exist": false }))),
+    ]
+}
+
+fn tables() -> [(&'static str, Json); 3] {
+    [
+        (
+            "a table of nftables",
+            json!([instance("Nftables", "site", json!({ "content": "chain c {\n  counter\n}\n" }))]),
+        ),
+        ("a table that was there", json!([instance("Nftables", "found", json!({ "content": "chain c {\n}\n" }))])),
+        ("a table that is gone", json!([instance("Nftables", "found", json!({ "_exist": false }))])),
     ]
 }
