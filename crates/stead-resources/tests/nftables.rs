@@ -234,7 +234,7 @@ fn check_case(subject: &Subject, start: &Start, desired: &Json) {
     let set = match set {
         Ok(set) => set,
         Err(said) => {
-            assert!(what_if.is_ok_and(|reply| reply.presumed.is_some()), "it was not predicted: {said}");
+            assert!(what_if.map_or(true, |reply| reply.presumed.is_some()), "it was not predicted: {said}");
             assert_eq!(imprint(), untouched, "what is refused changes nothing");
             return;
         }
