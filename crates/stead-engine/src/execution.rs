@@ -257,6 +257,7 @@ impl Session {
         if let Some(images) = images.as_ref().filter(|images| images.takes_back()) {
             images.know(self.states_before(prepared));
         }
+        let record = images.clone();
         let kept = self.calls_keeping(run.graph(), images);
         let calls = SessionCalls { planned, second_look, forecasts, uncertain, ..kept };
         let calls: Arc<dyn Calls> = Arc::new(calls);
@@ -271,6 +272,7 @@ impl Session {
         if turn != Turn::Needed {
             journal.settle(&run);
         }
+        record.filter(|_| failed.is_none()).iter().for_each(Images::end);
         failed.map_or(Ok(run), Err)
     }
 }

@@ -24,7 +24,10 @@ pub struct Undo {
     /// The sets of the run that are not taken back by their files alone, in order; of one instance the first has the state before, the
     /// last the properties.
     sets: Vec<SetEntry>,
+    /// True where nothing but its beginning and its end was kept.
     is_empty: bool,
+    /// True once the end of the run was found.
+    is_whole: bool,
 }
 
 /// One path that the run changed.
@@ -58,8 +61,8 @@ impl Undo {
     pub fn of(entries: Vec<Read>) -> Option<Self> {
         let mut entries = entries.into_iter();
         let Some((Entry::Began(scene), _)) = entries.next() else { return None };
-        let is_empty = entries.as_slice().is_empty();
-        let mut undo = Self { scene, items: BTreeMap::new(), sets: Vec::new(), is_empty };
+        let is_empty = entries.as_slice().iter().all(|(entry, _)| matches!(entry, Entry::Ended));
+        let mut undo = Self { scene, items: BTreeMap::new(), sets: Vec::new(), is_empty, is_whole: false };
         let mut items: BTreeMap<PathBuf, Item> = BTreeMap::new();
         for (entry, content) in entries {
             match entry {
@@ -76,6 +79,7 @@ impl Undo {
                     }
                 }
                 Entry::Set(set) => undo.sets.push(set),
+                Entry::Ended => undo.is_whole = true,
                 Entry::Began(_) => {}
             }
         }
@@ -87,6 +91,11 @@ impl Undo {
     /// Returns whether there is nothing that the run changed.
     pub fn is_empty(&self) -> bool {
         self.is_empty
+    }
+
+    /// Returns whether the end of the run is among what was kept, so that nothing is missing.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// What stays as it is: what was not kept, and what a set did besides files.
@@ -127,7 +136,7 @@ impl Undo {
             match entry {
                 Entry::Kept { path, .. } => drop(open.insert(path.clone())),
                 Entry::Left { path, .. } => drop(open.remove(path)),
-                Entry::Began(_) | Entry::Set(_) => {}
+                Entry::Began(_) | Entry::Set(_) | Entry::Ended => {}
             }
         }
         let back = |path: PathBuf| {

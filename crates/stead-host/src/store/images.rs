@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Guarantees: what is about to be changed is written before it is changed. A record that is torn, as after a power failure, ends
-//! the file; one that does not fit is damage.
+//! the file; one that does not fit is damage. The last record of a run that came to its end says so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -55,6 +55,8 @@ pub enum Entry {
     },
     /// A set is about to begin that is not taken back by its files alone.
     Set(SetEntry),
+    /// The run came to its end: nothing is missing behind it.
+    Ended,
 }
 
 /// What a run is about.
@@ -235,7 +237,7 @@ impl Images {
         let mut log = self.0.log();
         for (entry, content) in earlier {
             match entry {
-                Entry::Began(_) => continue,
+                Entry::Began(_) | Entry::Ended => continue,
                 Entry::Kept { path, image, .. } => {
                     log.room = log.room.saturating_sub(content.len() as u64);
                     log.paths.insert(path.clone(), Standing::before(image));
@@ -293,6 +295,12 @@ impl Images {
     /// Keeps nothing more of a run, which goes on and cannot be taken back. That is reported once.
     pub fn give_up(&self, why: &str) {
         self.0.log().give_up(why);
+    }
+
+    /// Says that the run came to its end.
+    pub fn end(&self) {
+        // All is kept: where this cannot be written the undo names that.
+        let _ = self.0.log().written(&Entry::Ended, &[]);
     }
 
     /// Says that the set of an instance is about to begin. What it changes is kept by what is returned; of one that is taken back by

@@ -194,7 +194,7 @@ impl Journal for Recording<'_> {
 }
 
 /// Returns whether a call is announced that may change something.
-fn begins_a_change(event: &Event) -> bool {
+pub(super) fn begins_a_change(event: &Event) -> bool {
     match event.kind {
         EventKind::CallStarted { operation, execution, .. } => operation.changes_in(execution),
         _ => false,

@@ -12,11 +12,11 @@ use stead_host::store::images::{self, Read};
 use stead_host::store::{Keys, keys};
 
 use super::ready::{Ready, get_ready};
-use super::recorder::Recorder;
+use super::recorder::{Recorder, begins_a_change};
 use super::{Done, Task, carry_out, confirm, history};
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
-use crate::request::{AboutRun, DocumentRequest, MadeDocument, Origin, Supplied, UndoRequest, View};
+use crate::request::{AboutRun, DocumentRequest, MadeDocument, Origin, Supplied, UndoRequest, View, Volume};
 use crate::terminal::{self, complain, plain};
 use crate::{input, interrupt};
 
@@ -26,8 +26,13 @@ pub(crate) fn undo(request: &UndoRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn undone(request: &UndoRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let Target { id, undo, earlier } = found(request)?;
-    let kept = undo.kept();
+    let Target { id, undo, earlier, is_cut } = found(request)?;
+    let mut kept = undo.kept();
+    kept.extend(is_cut.then(|| NotTakenBack {
+        what: format!("run {id}"),
+        why: "the end of what was kept of it is missing: it may have changed more than this".to_owned(),
+        acts_again: false,
+    }));
     let Some(document) = undo.document(id.as_str(), &env.host, request.force) else {
         return Err(unusable("the run cannot be taken back", "please report this bug"));
     };
@@ -46,6 +51,9 @@ fn undone(request: &UndoRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
         complain_of(&kept);
         if request.asks && kept.iter().any(|each| !each.acts_again) {
             return Err(unusable("not all of the run can be taken back", "--yes takes back the rest"));
+        }
+        if request.view.volume != Volume::Quiet {
+            complain(&format!("Taking back run {id} of {}", plain(&undo.scene.origin)));
         }
     }
     let recorder = request.recording.as_ref().map(Recorder::open).transpose()?.flatten();
@@ -113,6 +121,8 @@ struct Target {
     undo: Undo,
     /// What an undo of it has kept so far, which this one goes on with.
     earlier: Vec<Read>,
+    /// True of a run that came to its end, which what was kept of it does not have.
+    is_cut: bool,
 }
 
 /// The run that is meant, and what it changed.
@@ -133,13 +143,15 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
         Some(text) => history::chosen(text, &found.ids, &directory)?,
         None => found.last(request.system_root.as_deref())?.ok_or_else(nothing)?,
     };
-    if found.folder.read(&id).is_ok_and(|run| run.is_running) {
+    let run = found.folder.read(&id);
+    if run.as_ref().is_ok_and(|run| run.is_running) {
         let help = "wait until it ends, or stop it: an undo now would miss what it still changes";
         return Err(unusable(&format!("run {id} is still running"), help));
     }
     let undo = found.read(&id)?.ok_or_else(|| not_kept(&id, MADE_ROOM))?;
     let earlier = found.earlier(&id, &undo)?;
-    Ok(Target { id, undo, earlier })
+    let is_cut = !undo.is_whole() && run.is_ok_and(|run| History::of(&run.events).end() == RunEnd::Finished);
+    Ok(Target { id, undo, earlier, is_cut })
 }
 
 fn failed(error: &dyn std::error::Error) -> Exit {
@@ -180,7 +192,8 @@ impl Found {
         Ok(self.entries(id)?.and_then(Undo::of))
     }
 
-    /// The last run on a root that changed something. Where that is an undo which is not over, it is what that takes back.
+    /// The last run on a root that changed something or tried to: one that failed is not passed over for the run before it. Where
+    /// that is an undo which is not over, it is what that takes back.
     fn last(&self, root: Option<&Path>) -> Result<Option<RunId>, Exit> {
         let real = |root: &Path| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let wanted = root.map(real);
@@ -195,10 +208,12 @@ impl Found {
                 continue;
             }
             if undo.is_empty() {
-                if self.is_cut(id) {
+                if self.has_lost_all(id) {
                     return Err(not_kept(id, OTHERS));
                 }
-                continue;
+                if !self.has_tried(id) {
+                    continue;
+                }
             }
             let undoes = undo.scene.undoes.as_deref().and_then(RunId::parse);
             let first = undoes.filter(|_| self.progress(id) != Progress::Over);
@@ -240,8 +255,13 @@ impl Found {
     }
 
     /// Returns whether a run that is over has changed something, of which nothing is in its file.
-    fn is_cut(&self, id: &RunId) -> bool {
+    fn has_lost_all(&self, id: &RunId) -> bool {
         self.folder.read(id).is_ok_and(|run| !run.is_running && History::of(&run.events).totals().changed > 0)
+    }
+
+    /// Returns whether a run called something that may change the machine.
+    fn has_tried(&self, id: &RunId) -> bool {
+        self.folder.read(id).is_ok_and(|run| run.events.iter().any(begins_a_change))
     }
 
     /// Returns whether a run is known to have changed something, or nothing of it is known.
