@@ -279,13 +279,17 @@ impl Manifest {
 }
 
 impl AdaptedManifest {
-    /// The resource, now that its adapter is found: how a set is answered is said by that.
+    /// The resource, now that its adapter is found: how a set is answered is said by that, and how it is taken back where it does not say
+    /// so itself.
     pub fn into_manifest(mut self, adapter: Arc<Manifest>) -> Manifest {
         let Capabilities { implements_pretest, reports_before, .. } = adapter.capabilities;
         let capabilities = &mut self.capabilities;
         capabilities.reports_before = reports_before && capabilities.set;
         // What cannot say what it would do is tested first, and a plan predicts it from that.
         capabilities.implements_pretest = implements_pretest && capabilities.reports_before && capabilities.set_what_if;
+        if self.undo == UndoWay::Cannot && self.capabilities.get {
+            self.undo = adapter.undo;
+        }
         self.carried_out(|resource| Implementation::Adapted { adapter, resource: Arc::new(resource) })
     }
 }

@@ -71,11 +71,11 @@ impl Undo {
     }
 
     /// The sets whose former state is set again, the last first, one for each instance. A system that does not run has no state
-    /// besides its files.
+    /// besides its files, but for what a program makes of it.
     fn state_sets(&self) -> Vec<&SetEntry> {
         let mut sets: Vec<&SetEntry> = Vec::new();
-        let has_states = self.scene.root.is_none();
-        for set in self.sets.iter().rev().filter(|set| has_states && set.undo == UndoWay::State) {
+        let has_state = |set: &&SetEntry| self.scene.root.is_none() || is_not_built_in(set);
+        for set in self.sets.iter().rev().filter(|set| set.undo == UndoWay::State).filter(has_state) {
             if self.object_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
                 sets.push(set);
             }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stead_core::budget::Budget;
 use stead_core::graph::{Node, Role};
 use stead_core::id::NodeId;
 use stead_core::manifest::UndoWay;
@@ -18,12 +17,13 @@ impl Session {
     /// The states of instances that are taken back by their state, as they are now, by instance. A run that takes another one back puts
     /// their files back first, after which they are others.
     pub(crate) fn states_before(&self, prepared: &Prepared) -> BTreeMap<String, Json> {
-        let (graph, budget) = (&prepared.graph, Budget::new(Budget::DOCUMENT));
+        let graph = &prepared.graph;
         let contexts = Contexts::new(self.context(Arc::<str>::default()), graph);
         let state = |(id, node): (NodeId, &Node)| {
             let has_state = node.role == Role::Instance && node.manifest.undo == UndoWay::State;
-            let desired = has_state.then(|| self.desired_so_far(prepared, id, &budget)).flatten()?;
-            let input = Plain::covered(Some(&desired).filter(|desired| !desired.has_sealed())?);
+            // Where a property is computed, or a secret, it is read right before the set.
+            let desired = node.stated.as_ref().filter(|desired| has_state && !desired.has_sealed())?;
+            let input = Plain::covered(desired);
             let state = self.shared.providers.of(&node.manifest).get(contexts.of(id), &input).ok()?;
             Some((node.path.to_string(), state.to_json()))
         };

@@ -65,4 +65,8 @@ in. Who reads the result looks for each of them by these. `test` reports whether
 `metadata.stead.claims` names the properties that hold paths which an instance creates, changes or removes. `set` changed
 the state and left such a path as it was. Instances that claim the same are reported as conflicts, and one that lies in what
 another claims waits for it: claim no more than `set` touches.";
+
+    FORMER = "E0916", "a former state cannot be set again", "\
+The manifest says `\"undo\": \"state\"`: `stead undo` hands what `get` reported before a set to `set`, beside what the instance states. After
+it `get` must report what it did. Mark what can only be read as `readOnly`, which is left out.";
 }

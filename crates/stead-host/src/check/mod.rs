@@ -6,6 +6,7 @@
 mod adapter;
 pub mod codes;
 mod export;
+mod former;
 mod importer;
 mod operations;
 mod state;

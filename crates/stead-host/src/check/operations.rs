@@ -31,8 +31,10 @@ impl Checker<'_> {
         if can.delete_what_if && self.deletes() {
             self.delete_what_if(&before);
         }
+        self.set_again(&before, Depth::Look);
         if depth == Depth::Set && (can.set || self.deletes()) {
             self.set(&before, predicted.as_ref());
+            self.set_again(&before, Depth::Set);
         }
     }
 
@@ -298,7 +300,7 @@ impl Checker<'_> {
     }
 
     /// Sets or deletes, and says what `get` reports afterwards and what was said to be changed.
-    fn change(&mut self, operation: &str) -> Option<Changed> {
+    pub(super) fn change(&mut self, operation: &str) -> Option<Changed> {
         let reply = if self.deletes() {
             self.subject.provider.delete(&self.cx, &self.desired, Execution::Actual).map(|_| None)
         } else {
@@ -335,7 +337,7 @@ fn retain_reported(differ: &mut Vec<String>, actual: &State) {
 }
 
 /// The outcome of a change.
-struct Changed {
-    state: State,
+pub(super) struct Changed {
+    pub(super) state: State,
     said: Option<Vec<String>>,
 }

@@ -13,6 +13,7 @@ use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_mess
 use stead_core::schema::{Schema, SchemaMismatch};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
 
+use super::former::settable;
 use super::reseal::Resealer;
 use crate::provider::{self, Context, MethodAnswer, Plain, Prediction, Provider, TraceLevel};
 use crate::store::images::{Images, ImagesError, SetEntry, SetImages};
@@ -100,7 +101,8 @@ impl Attempt<'_> {
     fn set_entry(&self, images: &Images) -> SetEntry {
         let (undo, instance) = (self.call.manifest.undo, self.call.instance.to_string());
         let read = || Some(self.provider.get(&self.cx, &self.input).ok()?.to_json());
-        let before = || images.state_before(&instance).or_else(read);
+        let schema = || self.provider.schema(&self.cx).ok().flatten();
+        let before = || Some(settable(images.state_before(&instance).or_else(read)?, schema().as_deref()));
         SetEntry {
             type_name: self.call.manifest.type_name.clone(),
             undo,

@@ -9,6 +9,7 @@
 
 mod attempt;
 mod cover;
+mod former;
 mod opened;
 mod reseal;
 
@@ -26,6 +27,7 @@ use stead_core::wire::results::operation_name;
 
 use self::attempt::Attempt;
 use self::cover::Cover;
+pub(crate) use self::former::settable;
 use self::opened::Opened;
 use self::reseal::Resealer;
 use crate::provider::{Asked, Context, Provider, TraceLevel};

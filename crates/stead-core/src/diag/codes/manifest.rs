@@ -96,6 +96,11 @@ its operations read standard input and take no arguments about one instance, and
 `schema` of `export` describes the filter that the program takes, and `supportsFiltering: false` says that it takes none.
 Give one of them.";
 
+    /// E0615
+    UNDO = "E0615", "what is taken back by its state is not read", "\
+`\"metadata\": {\"stead\": {\"undo\": \"state\"}}` says that `stead undo` sets the state again that `get` reported before the set. The
+resource has no `get`: give it one, or leave `undo` out, and `stead undo` names its instances as what cannot be taken back.";
+
     /// W0651
     WHAT_IF = "W0651", "whatIf is deprecated", "\
 `whatIf` names a program of its own for what-if. It still works, but an argument of `set` says the same and shows that

@@ -28,7 +28,7 @@ const ADAPTED_KEYS: [&str; 13] = [
     "requireAdapter",
     "schema",
 ];
-const LISTED_KEYS: [&str; 16] = [
+const LISTED_KEYS: [&str; 17] = [
     "type",
     "kind",
     "version",
@@ -45,6 +45,7 @@ const LISTED_KEYS: [&str; 16] = [
     "manifest",
     "targetResource",
     "adaptedContent",
+    "metadata",
 ];
 
 impl Parser<'_> {
@@ -97,7 +98,9 @@ impl Parser<'_> {
         let ensures =
             resource.content.as_ref().is_some_and(|content| content.get("ensures") == Some(&Json::Bool(true)));
         let existence = if ensures { Existence::Ensure } else { Existence::Exist };
-        Some(Manifest { existence, secret_places, ..about?.carried_out(|()| resource) })
+        let about = about?;
+        let undo = self.undo(node, about.capabilities.get);
+        Some(Manifest { undo, existence, secret_places, ..about.carried_out(|()| resource) })
     }
 
     /// The version of a listed resource. Modules of PowerShell have two to four numbers.

@@ -10,7 +10,7 @@ use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedAccess, ClaimedExtent, ClaimedProperty,
     CommandResource, Implementation, Input, Manifest, OperationSecurity, ProgramCall, Promises, ResidentProgram,
-    ResourceKind, SchemaSource, SecretPlaces, codes,
+    ResourceKind, SchemaSource, SecretPlaces, UndoWay, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -48,6 +48,7 @@ const CONTEXTS: [(&str, SecurityContext); 3] = [
 
 const CLAIM_KEYS: [&str; 3] = ["property", "extent", "access"];
 const RESIDENT_KEYS: [&str; 2] = ["executable", "args"];
+const UNDO_WAYS: [(&str, UndoWay); 1] = [("state", UndoWay::State)];
 const EXTENTS: [(&str, ClaimedExtent); 2] = [("file", ClaimedExtent::File), ("tree", ClaimedExtent::Tree)];
 const ACCESSES: [(&str, ClaimedAccess); 2] = [("manages", ClaimedAccess::Manages), ("reads", ClaimedAccess::Reads)];
 
@@ -91,6 +92,8 @@ impl Parser<'_> {
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
         self.check_batch(node, &command);
+        let is_read = capabilities.get || command.adapter.is_some();
+        let undo = self.undo(node, is_read);
         let kind = self.kind(node);
         // A misspelled operation has been found already.
         if self.reader.errors() == before {
@@ -105,6 +108,7 @@ impl Parser<'_> {
                 ..Promises::default()
             },
             description,
+            undo,
             deprecation,
             tags,
             security,
@@ -124,6 +128,17 @@ impl Parser<'_> {
             self.reader.note(Diagnostic::error(&crate::diag::codes::document::WAIT, stated.span, message));
         });
         wait.ok()
+    }
+
+    /// `metadata.stead.undo`: of a resource whose state is read, it is set again.
+    pub(super) fn undo(&mut self, node: &Node, is_read: bool) -> UndoWay {
+        let stead = node.get("metadata").and_then(|metadata| present(metadata, "stead"));
+        let Some(stated) = stead.and_then(|stead| present(stead, "undo")) else { return UndoWay::default() };
+        if !is_read {
+            let message = "'undo' requires 'get', which says what there is before a set";
+            self.reader.note(Diagnostic::error(&codes::UNDO, stated.span, message));
+        }
+        self.reader.word(stated, "'undo'", &UNDO_WAYS).unwrap_or_default()
     }
 
     /// `metadata.stead.claims`
