@@ -68,6 +68,8 @@ const COMMANDS: &[&str] = &[
     "release signers --signer noE --fleet noE",
     "release roster add mE --key noE --fleet noE",
     "release roster remove mE --fleet noE",
+    "release roster hold mE --for 3d --why wE --fleet noE",
+    "release roster unhold mE --fleet noE",
     "release make noE --fleet noE --channel web --where all --expires 1d",
     "release seal noE --fleet noE --secrets noE",
     "release sign noE --sign noE",
