@@ -124,7 +124,7 @@ impl Subject {
 }
 
 /// Contents with another text for each that filters in the same way, and one that does not.
-const CONTENTS: [[&str; 3]; 6] = [
+const CONTENTS: [[&str; 3]; 7] = [
     ["", "# nothing\n", "chain c {\n}\n"],
     [
         "chain input {\n  type filter hook input priority filter; policy drop;\n  ct state established,related accept\n  tcp dport { 22, 80 } counter accept comment \"x } y\"\n}\n",
@@ -140,6 +140,11 @@ const CONTENTS: [[&str; 3]; 6] = [
         "set met { type ipv4_addr; flags dynamic, timeout; timeout 1h; }\ncounter n { }\nquota q { over 1 mbytes }\nchain c {\n  tcp dport 22 add @met { ip saddr } counter name n\n  quota name q drop\n}\n",
         "define port = 22\nset met { type ipv4_addr; flags dynamic, timeout; timeout 60m; elements = { 192.0.2.7 } }\ncounter n { packets 5 bytes 6 }\nquota q { over 1 mbytes used 3 bytes }\nchain c {\n  tcp dport $port add @met { ip saddr } counter name n\n  quota name q drop\n}\n",
         "set met { type ipv4_addr; flags dynamic, timeout; timeout 2h; }\ncounter n { }\nquota q { over 1 mbytes }\nchain c {\n  tcp dport 22 add @met { ip saddr } counter name n\n  quota name q drop\n}\n",
+    ],
+    [
+        "set s { type ipv4_addr; flags timeout; elements = { 192.0.2.1 } }\n",
+        "set s { type ipv4_addr; flags timeout; elements = { 192.0.2.1, 192.0.2.2 timeout 1h } }\n",
+        "set s { type ipv4_addr; flags timeout; elements = { 192.0.2.3 } }\n",
     ],
     [
         "chain a {\n  iif lo accept\n  jump b\n}\nchain b {\n  oifname \"lo\" drop\n}\n",
@@ -310,6 +315,22 @@ fn tables_are_compared_by_what_they_do() {
         subject.set(&desired).unwrap();
         assert_eq!(subject.differing(&desired), [""; 0], "{one}");
     }
+}
+
+/// A table of any length is compared and taken back whole.
+#[test]
+fn a_long_table_is_taken_back_whole() {
+    if !is_apart("a_long_table_is_taken_back_whole") {
+        return;
+    }
+    let subject = Subject::new();
+    let long = format!("# {}\nchain c {{\n  drop\n}}\n", "x".repeat(300_000));
+    let (former, desired) = (json!({"name": "t", "content": long}), json!({"name": "t", "content": "chain c {\n}\n"}));
+    subject.set(&former).unwrap();
+    assert_eq!(subject.differing(&former), [""; 0]);
+    assert_eq!(subject.set(&former).unwrap().changed.unwrap(), [""; 0]);
+    let state = subject.state(&desired);
+    assert_eq!(state["content"], former["content"]);
 }
 
 /// An error is shown with its line of the content, and what no longer belongs to a device is compared all the same.

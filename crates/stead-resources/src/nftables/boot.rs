@@ -55,12 +55,15 @@ impl<'a> Table<'a> {
         format!("# Managed by stead.\n{table}\ndelete {table}\n{table} {{\n")
     }
 
-    /// Returns whether the main file reads that of the table, and keeps what it says.
+    /// Returns whether the main file reads that of the table, and takes nothing away behind it.
     pub(super) fn is_read_by(&self, main: &str) -> bool {
-        let code = |line: &&str| !line.trim_start().starts_with('#');
-        let lines: Vec<&str> = main.lines().filter(code).collect();
-        let flush = lines.iter().rposition(|line| line.split_whitespace().eq(["flush", "ruleset"]));
-        let behind = lines.get(flush.map_or(0, |at| at + 1)..).unwrap_or_default();
+        let code = main.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let statements: Vec<&str> = code.flat_map(|line| line.split(';')).map(str::trim).collect();
+        let undoes = |statement: &str| {
+            statement.split_whitespace().next().is_some_and(|verb| ["flush", "delete", "destroy"].contains(&verb))
+        };
+        let undone = statements.iter().rposition(|statement| undoes(statement));
+        let behind = statements.get(undone.map_or(0, |at| at + 1)..).unwrap_or_default();
         behind.iter().filter_map(|line| included(line)).any(|pattern| {
             // Relative paths begin where nft looks for them.
             let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("/etc/{pattern}") };
@@ -77,7 +80,9 @@ impl<'a> Table<'a> {
             let first = if text.is_empty() { "#!/usr/sbin/nft -f\n" } else { "" };
             let end = ending(text);
             let newline = if text.is_empty() || text.ends_with('\n') { "" } else { end };
-            format!("{first}{text}{newline}{INCLUDE}{end}")
+            // A backslash at the end goes on with the next line, which is empty then.
+            let goes_on = if text.trim_end_matches(['\r', '\n']).ends_with('\\') { end } else { "" };
+            format!("{first}{text}{newline}{goes_on}{INCLUDE}{end}")
         };
         FileEdit { path: main.to_owned(), missing: Missing::create_if(true), edit: Box::new(edit) }
     }
@@ -102,12 +107,16 @@ mod tests {
             "flush ruleset\ninclude \"nftables.d/*.nft\"\n",
             "include '/etc/nftables.d/inet-*'",
             "include \"/etc/nftables.d/inet-filter.nft\"\n# flush ruleset",
+            "delete table ip old; include \"nftables.d/*.nft\" # all of them",
         ];
         let others = [
             "",
             "# include \"/etc/nftables.d/*.nft\"",
             "include \"/etc/nftables.d/ip-*.nft\"",
             "include \"/etc/nftables.d/*.nft\"\n  flush   ruleset\n",
+            "include \"/etc/nftables.d/*.nft\"\nadd table inet zz; flush ruleset inet # all",
+            "include \"/etc/nftables.d/*.nft\"\ndelete table inet filter\n",
+            "add table inet zz \\\n",
         ];
         for main in reads {
             assert!(table.is_read_by(main), "{main}");

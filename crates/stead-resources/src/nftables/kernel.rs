@@ -174,22 +174,29 @@ fn settle(value: &mut Json) {
                 members.remove("packets");
                 members.remove("bytes");
             }
-            if is_filled {
-                members.remove("elem");
-            }
             if let Some(Json::Array(elements)) = members.get_mut("elem") {
+                elements.retain(|element| !is_filled && !is_passing(element));
                 elements.iter_mut().for_each(settle);
                 elements.sort_by_cached_key(ToString::to_string);
             }
+            // A set without elements lists none.
+            members
+                .retain(|name, value| name != "elem" || value.as_array().is_none_or(|elements| !elements.is_empty()));
             members.values_mut().for_each(settle);
         }
         _ => {}
     }
 }
 
-/// Returns whether packets put elements into a set, or time takes them out.
+/// Returns whether packets put elements into a set.
 fn is_filled(set: &Map<String, Json>) -> bool {
     let flags = set.get("flags").and_then(Json::as_array);
-    let is_so = |flag: &Json| matches!(flag.as_str(), Some("dynamic" | "timeout"));
-    set.contains_key("type") && (set.contains_key("timeout") || flags.is_some_and(|flags| flags.iter().any(is_so)))
+    set.contains_key("type") && flags.is_some_and(|flags| flags.iter().any(|flag| flag == "dynamic"))
+}
+
+/// Returns whether time takes an element out of its set.
+fn is_passing(element: &Json) -> bool {
+    // Of a map it is the key that passes.
+    let element = element.get(0).unwrap_or(element);
+    element.get("elem").is_some_and(|element| ["timeout", "expires"].iter().any(|name| element.get(name).is_some()))
 }

@@ -263,12 +263,12 @@ impl Found {
 impl Tables {
     fn look(&self, cx: &Context, table: &Table<'_>) -> Result<Found, Failure> {
         let file = self.files.get(cx, &file(&table.path(), Some(""), false))?;
-        let said = |name: &str| file.expose().get(name).cloned();
-        let text = said(Properties::CONTENT).and_then(|text| text.as_str().map(str::to_owned));
-        let is_there = said(Properties::EXIST) == Some(Value::Bool(true));
+        let is_there = file.expose().get(Properties::EXIST) == Some(&Value::Bool(true));
+        // All of it, however long it is: `Stead/File` reports no content beyond a size.
+        let text = if is_there { self.texts.look(cx, &cx.resolve(table.path()))? } else { None };
         let main = self.texts.look(cx, &cx.resolve(main_file(cx)))?;
         Ok(Found {
-            file: is_there.then(|| text.unwrap_or_default()),
+            file: text.map(|text| text.content.clone()),
             is_read: main.is_some_and(|main| table.is_read_by(&main.content)),
             rules: if is_live(cx) { kernel::in_force(cx, table)? } else { None },
             compared: OnceCell::new(),
