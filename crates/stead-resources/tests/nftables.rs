@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::Execution;
+use stead_core::call::{Execution, FailureKind};
 use stead_host::provider::{Context, Plain, Provider, SetReply};
 use support::{World, provider, walk};
 
@@ -124,7 +124,7 @@ impl Subject {
 }
 
 /// Contents with another text for each that filters in the same way, and one that does not.
-const CONTENTS: [[&str; 3]; 7] = [
+const CONTENTS: [[&str; 3]; 8] = [
     ["", "# nothing\n", "chain c {\n}\n"],
     [
         "chain input {\n  type filter hook input priority filter; policy drop;\n  ct state established,related accept\n  tcp dport { 22, 80 } counter accept comment \"x } y\"\n}\n",
@@ -155,6 +155,11 @@ const CONTENTS: [[&str; 3]; 7] = [
         "map m {\n  type inet_service : verdict\n  elements = { 22 : accept, 23 : drop }\n}\nchain c {\n  tcp dport vmap @m\n}\n",
         "map m { type inet_service : verdict; elements = { 23 : drop, 0x16 : accept }; }\nchain c { tcp dport vmap @m; }\n",
         "map m {\n  type inet_service : verdict\n  elements = { 22 : drop, 23 : drop }\n}\nchain c {\n  tcp dport vmap @m\n}\n",
+    ],
+    [
+        "set met { type ipv4_addr; size 100; }\nmap at { type ipv4_addr : inet_service; size 100; flags dynamic; }\nchain c {\n  add @met { ip saddr }\n  update @at { ip saddr : tcp dport }\n}\n",
+        "set met { type ipv4_addr; size 100; elements = { 192.0.2.7 }\n }\nmap at { type ipv4_addr : inet_service; size 100; flags dynamic; elements = { 192.0.2.7 : 22 }\n }\nchain c {\n  add @met { ip saddr }\n  update @at { ip saddr : tcp dport }\n}\n",
+        "set met { type ipv4_addr; size 200; }\nmap at { type ipv4_addr : inet_service; size 100; flags dynamic; }\nchain c {\n  add @met { ip saddr }\n  update @at { ip saddr : tcp dport }\n}\n",
     ],
 ];
 
@@ -345,6 +350,10 @@ fn errors_have_their_line_and_interfaces_their_names() {
     assert!(said.contains("nft refuses the table:\nline 2, characters 12-12: Error: syntax error"), "{said}");
     assert_eq!(subject.what_if(&wrong).unwrap().presumed.unwrap().failure.message, said);
     assert!(!Path::new(FOLDER).exists());
+    // What waits for an interface is tried again when that has come.
+    let later = json!({"name": "t", "content": "chain c {\n  iif wan0 drop\n}\n"});
+    let refused = subject.provider.set(&subject.cx, &Plain::new(later), Execution::Actual).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::Blocked, "{}", refused.message);
     let added = Command::new("ip").args(["link", "add", "wan0", "type", "bridge"]).status();
     if added.is_ok_and(|status| status.success()) {
         let device = json!({"name": "t", "content": "chain c {\n  iif wan0 drop\n}\n"});

@@ -110,7 +110,10 @@ fn load_as(cx: &Context, how: &[&str], table: &Table<'_>, content: &str, propert
         return Ok(());
     }
     let said: Vec<String> = ended.errors().map(|line| located(line, &path)).collect();
-    Err(invalid(property, format!("nft refuses the table:\n{}", said.join("\n"))))
+    let message = format!("nft refuses the table:\n{}", said.join("\n"));
+    // An interface may come later, as that of a tunnel does.
+    let waits = said.iter().any(|line| line.ends_with("Interface does not exist"));
+    Err(if waits { blocked(property, message) } else { invalid(property, message) })
 }
 
 /// A line of an error with the number that a line has in the content, in place of that in the whole text.
@@ -150,7 +153,9 @@ fn parsed(text: &str) -> Result<Vec<Json>, Failure> {
 impl Rules {
     fn of(text: &str) -> Result<Self, Failure> {
         let mut objects: Vec<Json> = parsed(text)?.into_iter().filter(|each| each.get("metainfo").is_none()).collect();
-        objects.iter_mut().for_each(settle);
+        let mut filled = Vec::new();
+        objects.iter().for_each(|each| note_filled(each, &mut filled));
+        objects.iter_mut().for_each(|each| settle(each, &filled));
         // Rules count in their order, and all else by its name.
         objects.sort_by_cached_key(|each| if each.get("rule").is_some() { chain_of(each) } else { each.to_string() });
         Ok(Self(objects))
@@ -162,12 +167,32 @@ fn chain_of(rule: &Json) -> String {
     format!("~{}", rule.pointer("/rule/chain").unwrap_or(&Json::Null))
 }
 
-/// Takes out what the kernel counts and numbers, and what packets put into a set.
-fn settle(value: &mut Json) {
+/// Notes the names of sets and maps that rules put elements into. nft 1.0.6 lists the flag `dynamic` as text alone, and a
+/// statement about a map as its text.
+fn note_filled(value: &Json, filled: &mut Vec<String>) {
     match value {
-        Json::Array(items) => items.iter_mut().for_each(settle),
+        Json::Array(items) => items.iter().for_each(|each| note_filled(each, filled)),
+        Json::String(text) => {
+            let named = ["add @", "update @"].iter().find_map(|op| text.strip_prefix(op)?.split_whitespace().next());
+            filled.extend(named.map(str::to_owned));
+        }
         Json::Object(members) => {
-            let is_filled = is_filled(members);
+            if matches!(members.get("op").and_then(Json::as_str), Some("add" | "update")) {
+                let named = ["set", "map"].iter().filter_map(|kind| members.get(*kind)?.as_str()?.strip_prefix('@'));
+                filled.extend(named.map(str::to_owned));
+            }
+            members.values().for_each(|each| note_filled(each, filled));
+        }
+        _ => {}
+    }
+}
+
+/// Takes out what the kernel counts and numbers, and what packets put into a set.
+fn settle(value: &mut Json, filled: &[String]) {
+    match value {
+        Json::Array(items) => items.iter_mut().for_each(|each| settle(each, filled)),
+        Json::Object(members) => {
+            let is_filled = is_filled(members, filled);
             members.retain(|name, _| !matches!(name.as_str(), "handle" | "expires" | "used" | "used_unit"));
             let is_counter = members.contains_key("packets") && members.contains_key("bytes");
             if is_counter {
@@ -176,22 +201,23 @@ fn settle(value: &mut Json) {
             }
             if let Some(Json::Array(elements)) = members.get_mut("elem") {
                 elements.retain(|element| !is_filled && !is_passing(element));
-                elements.iter_mut().for_each(settle);
+                elements.iter_mut().for_each(|each| settle(each, filled));
                 elements.sort_by_cached_key(ToString::to_string);
             }
             // A set without elements lists none.
             members
                 .retain(|name, value| name != "elem" || value.as_array().is_none_or(|elements| !elements.is_empty()));
-            members.values_mut().for_each(settle);
+            members.values_mut().for_each(|each| settle(each, filled));
         }
         _ => {}
     }
 }
 
 /// Returns whether packets put elements into a set.
-fn is_filled(set: &Map<String, Json>) -> bool {
+fn is_filled(set: &Map<String, Json>, filled: &[String]) -> bool {
+    let is_named = set.get("name").and_then(Json::as_str).is_some_and(|name| filled.iter().any(|each| each == name));
     let flags = set.get("flags").and_then(Json::as_array);
-    set.contains_key("type") && flags.is_some_and(|flags| flags.iter().any(|flag| flag == "dynamic"))
+    set.contains_key("type") && (is_named || flags.is_some_and(|flags| flags.iter().any(|flag| flag == "dynamic")))
 }
 
 /// Returns whether time takes an element out of its set.

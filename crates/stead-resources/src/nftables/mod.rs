@@ -339,7 +339,7 @@ impl Tables {
         desired.checked(cx)?;
         // The kernel first: it may refuse what the file would take.
         match desired.content.filter(|_| desired.exist) {
-            Some(content) if is_live(cx) && !is_of_files(differing) => {
+            Some(content) if is_live(cx) && !only_boot_differs(differing) => {
                 kernel::load(cx, &table, content.0, Properties::CONTENT)?;
                 if kernel::in_force(cx, &table)? != Some(kernel::meant(cx, &table, content.0, Properties::CONTENT)?) {
                     let message =
@@ -357,8 +357,8 @@ impl Tables {
     }
 }
 
-/// Returns whether the running kernel has the table as it is stated.
-fn is_of_files(differing: &[&str]) -> bool {
+/// Returns whether the running kernel has the table as it is stated already.
+fn only_boot_differs(differing: &[&str]) -> bool {
     differing == [Properties::BOOT]
 }
 
@@ -444,7 +444,7 @@ impl Properties<'_> {
     }
 
     fn intentions(&self, cx: &Context, found: &Found, differing: &[&str]) -> Vec<String> {
-        let is_loaded = is_live(cx) && !is_of_files(differing);
+        let is_loaded = is_live(cx) && !only_boot_differs(differing);
         let text = self.text();
         let words = [
             (self.exist && is_loaded, "load the table into the running kernel"),

@@ -78,7 +78,8 @@ impl OwnService<'_> {
 
 /// Text as a word of a command in a unit.
 pub fn unit_word(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let escaped =
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$").replace('\n', "\\n");
     format!("\"{escaped}\"")
 }
 
@@ -153,5 +154,6 @@ mod tests {
     #[test]
     fn nothing_of_a_word_is_read_by_systemd() {
         assert_eq!(unit_word(r#"/a b/%h $HOME "\x""#), r#""/a b/%%h $$HOME \"\\x\"""#);
+        assert_eq!(unit_word("/a\nExecStart=/b"), r#""/a\nExecStart=/b""#);
     }
 }

@@ -201,7 +201,8 @@ namespace SteadWorker
             {
                 lock (sending)
                 {
-                    if (!reports.SendVerdict(runspace, current)) return false;
+                    // A failure of the worker's own may have answered it.
+                    if (current == null || !reports.SendVerdict(runspace, current)) return false;
                     current = null;
                     writer.Flush();
                 }
@@ -254,9 +255,17 @@ namespace SteadWorker
             }
             catch (Exception error)
             {
-                // The pipeline may have answered that one, and others behind it.
-                request = current ?? request;
-                reports.SendFailure(request, Runspace(request), reports.OfLoad(Reports.RecordOf(error)), null);
+                // The pipeline may have answered that one, and others behind it, and all of them: each has one answer.
+                lock (sending)
+                {
+                    Request unanswered = current;
+                    current = null;
+                    if (unanswered != null)
+                    {
+                        request = unanswered;
+                        reports.SendFailure(request, Runspace(request), reports.OfLoad(Reports.RecordOf(error)), null);
+                    }
+                }
                 // A module that failed in the middle starts anew.
                 Close(request);
             }
