@@ -154,8 +154,12 @@ impl Rules {
     fn of(text: &str) -> Result<Self, Failure> {
         let mut objects: Vec<Json> = parsed(text)?.into_iter().filter(|each| each.get("metainfo").is_none()).collect();
         let mut filled = Vec::new();
-        objects.iter().for_each(|each| note_filled(each, &mut filled));
-        objects.iter_mut().for_each(|each| settle(each, &filled));
+        for each in &objects {
+            note_filled(each, &mut filled);
+        }
+        for each in &mut objects {
+            settle(each, &filled);
+        }
         // Rules count in their order, and all else by its name.
         objects.sort_by_cached_key(|each| if each.get("rule").is_some() { chain_of(each) } else { each.to_string() });
         Ok(Self(objects))
@@ -171,7 +175,11 @@ fn chain_of(rule: &Json) -> String {
 /// statement about a map as its text.
 fn note_filled(value: &Json, filled: &mut Vec<String>) {
     match value {
-        Json::Array(items) => items.iter().for_each(|each| note_filled(each, filled)),
+        Json::Array(items) => {
+            for item in items {
+                note_filled(item, filled);
+            }
+        }
         Json::String(text) => {
             let named = ["add @", "update @"].iter().find_map(|op| text.strip_prefix(op)?.split_whitespace().next());
             filled.extend(named.map(str::to_owned));
@@ -181,7 +189,9 @@ fn note_filled(value: &Json, filled: &mut Vec<String>) {
                 let named = ["set", "map"].iter().filter_map(|kind| members.get(*kind)?.as_str()?.strip_prefix('@'));
                 filled.extend(named.map(str::to_owned));
             }
-            members.values().for_each(|each| note_filled(each, filled));
+            for member in members.values() {
+                note_filled(member, filled);
+            }
         }
         _ => {}
     }
@@ -201,7 +211,9 @@ fn settle(value: &mut Json, filled: &[String]) {
             }
             if let Some(Json::Array(elements)) = members.get_mut("elem") {
                 elements.retain(|element| !is_filled && !is_passing(element));
-                elements.iter_mut().for_each(|each| settle(each, filled));
+                for element in elements.iter_mut() {
+                    settle(element, filled);
+                }
                 elements.sort_by_cached_key(ToString::to_string);
             }
             // A set without elements lists none.
