@@ -197,6 +197,9 @@ impl SessionCalls {
         let was_loose = disturbance.is_some();
         // Whatever it changed, it changed before it was answered.
         drop(disturbance);
+        if changes {
+            stead_system::process::forget_programs();
+        }
         self.note(call, &response.outcome, changes, was_loose);
         without_unknown_property(&call.manifest, response)
     }

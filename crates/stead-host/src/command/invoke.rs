@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_core::call::{Failure, FailureKind};
@@ -54,32 +55,30 @@ impl Origin<'_> {
     }
 
     /// The program, judged. The first of that name counts: another in its place would be a surprise.
-    pub(super) fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
-        let path = self.find(executable, operation)?;
-        Executable::open(path, &self.settings.environment).map_err(|refused| {
+    pub(super) fn open(&self, executable: &str, operation: &str) -> Result<Arc<Executable>, Failure> {
+        let opened = self.settings.environment.open(executable, self.directory());
+        opened.ok_or_else(|| self.not_found(executable, operation))?.map_err(|refused| {
             let message = format!("the program '{executable}' of operation '{operation}' {}", refused.reason());
             Failure::new(refused.kind(), message)
         })
     }
 
-    fn find(&self, executable: &str, operation: &str) -> Result<PathBuf, Failure> {
-        self.settings.environment.find(executable, self.directory()).ok_or_else(|| {
-            let beside = self.directory().join(executable);
-            if beside.is_file() {
-                let message = format!(
-                    "the program '{executable}' of operation '{operation}' is not executable: run `chmod +x {}`",
-                    beside.display()
-                );
-                return Failure::new(FailureKind::Start, message);
-            }
-            let path = self.settings.environment.get("PATH").unwrap_or(OsStr::new("")).display();
-            let directory = self.directory().display();
+    fn not_found(&self, executable: &str, operation: &str) -> Failure {
+        let beside = self.directory().join(executable);
+        if beside.is_file() {
             let message = format!(
-                "Executable '{executable}' not found for operation '{operation}': it is neither in '{directory}', where the \
-                 manifest is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
+                "the program '{executable}' of operation '{operation}' is not executable: run `chmod +x {}`",
+                beside.display()
             );
-            Failure::new(FailureKind::Start, message)
-        })
+            return Failure::new(FailureKind::Start, message);
+        }
+        let path = self.settings.environment.get("PATH").unwrap_or(OsStr::new("")).display();
+        let directory = self.directory().display();
+        let message = format!(
+            "Executable '{executable}' not found for operation '{operation}': it is neither in '{directory}', where the \
+             manifest is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
+        );
+        Failure::new(FailureKind::Start, message)
     }
 }
 

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::executable::TrustedEntries;
+use super::found::FoundPrograms;
 use super::os::Account;
+use super::{Executable, RefusedProgram};
 use crate::linux::fs::{OpenError, Trust, User, judge};
 
 /// A variable that programs are given although nobody asks for it.
@@ -75,6 +78,7 @@ pub struct Environment {
     variables: Vec<(OsString, OsString)>,
     trust: Trust,
     trusted: TrustedEntries,
+    found: FoundPrograms,
 }
 
 impl Default for Environment {
@@ -117,7 +121,7 @@ impl Environment {
     /// Returns this environment with another trust: whose programs are run.
     #[must_use]
     pub fn trusting(self, trust: Trust) -> Self {
-        Self { trust, ..self }
+        Self { trust, found: FoundPrograms::default(), ..self }
     }
 
     /// Whose programs are run.
@@ -132,7 +136,12 @@ impl Environment {
             name.to_str().is_some_and(|name| patterns.any(|pattern| fits(name, pattern)))
         };
         let variables = variables.into_iter().filter(|(name, _)| allowed(name)).collect();
-        let mut kept = Self { variables, trust: Trust::Everyone, trusted: TrustedEntries::default() };
+        let mut kept = Self {
+            variables,
+            trust: Trust::Everyone,
+            trusted: TrustedEntries::default(),
+            found: FoundPrograms::default(),
+        };
         if let Some(restricted) = kept.get("DSC_RESTRICTED_PATH").map(OsStr::to_owned) {
             kept.set("PATH", restricted);
         }
@@ -162,6 +171,7 @@ impl Environment {
     pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.retain(|(each, _)| each != name);
         self.variables.push((name.into(), value.into()));
+        self.found = FoundPrograms::default();
     }
 
     /// The value of a variable.
@@ -172,7 +182,7 @@ impl Environment {
     /// Every variable and its value, as programs get them.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, Cow<'_, OsStr>)> {
         self.variables.iter().map(|(name, value)| match name.to_str() {
-            Some("PATH") => (name.as_os_str(), self.trusted.path(value, self.trust).into()),
+            Some("PATH") => (name.as_os_str(), self.trusted.path(value, self.trust)),
             _ => (name.as_os_str(), value.as_os_str().into()),
         })
     }
@@ -189,6 +199,12 @@ impl Environment {
         let found = beside.or_else(|| if name.contains('/') { None } else { self.find_on_path(name) })?;
         // A relative path would be looked for in the directory that the program is started in.
         std::path::absolute(found).ok()
+    }
+
+    /// Finds a program as [`Self::find`] does, and judges it. One that was found a moment ago is not looked for again, unless
+    /// something was changed since, which [`super::forget_programs`] says. `None` when there is none.
+    pub fn open(&self, name: &str, directory: &Path) -> Option<Result<Arc<Executable>, RefusedProgram>> {
+        self.found.open(name, directory, self)
     }
 
     /// The program of that name in the first directory of `PATH` that has one; absolute.

@@ -1,12 +1,13 @@
 //! Programs: checked before they run, and run exactly as they were checked.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stead_core::call::FailureKind;
 
@@ -237,27 +238,43 @@ fn path_in(word: &OsStr) -> Option<&Path> {
 /// A directory that only root can change stays trusted until root changes it, so that it is judged once; every other is
 /// judged for each program.
 #[derive(Clone, Default)]
-pub(super) struct TrustedEntries(Arc<Mutex<BTreeSet<PathBuf>>>);
+pub(super) struct TrustedEntries(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    entries: BTreeSet<PathBuf>,
+    /// A `PATH` of which every entry is one of them.
+    whole: Option<OsString>,
+}
 
 impl TrustedEntries {
     /// A `PATH` without the directories in which others than the trusted could place programs: shells and `/usr/bin/env`
     /// look there.
-    pub(super) fn path(&self, path: &OsStr, trust: Trust) -> OsString {
-        if trust == Trust::Everyone {
-            return path.to_owned();
+    pub(super) fn path<'p>(&self, path: &'p OsStr, trust: Trust) -> Cow<'p, OsStr> {
+        if trust == Trust::Everyone || self.lock().whole.as_deref() == Some(path) {
+            return path.into();
         }
         let kept = std::env::split_paths(path).filter(|entry| entry.is_absolute()).filter(|entry| self.holds(entry));
         // A path that was split at colons contains none.
-        std::env::join_paths(kept).unwrap_or_default()
+        let kept = std::env::join_paths(kept).unwrap_or_default();
+        if kept == path {
+            self.lock().whole = Some(kept.clone());
+        }
+        kept.into()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn holds(&self, entry: &Path) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.contains(entry) {
+        let mut known = self.lock();
+        if known.entries.contains(entry) {
             return true;
         }
         match TrustedDirectory::open(entry, Trust::Root) {
-            Ok(_) => known.insert(entry.to_owned()),
+            Ok(_) => known.entries.insert(entry.to_owned()),
             Err(OpenError::Untrusted(untrusted)) => {
                 tracing::info!("'{}' is left out of PATH: {untrusted}; {}", entry.display(), untrusted.help());
                 false
@@ -501,7 +518,7 @@ mod tests {
             std::env::join_paths([Path::new("/usr/bin"), home.path(), Path::new("."), Path::new("/gone")]).unwrap();
         assert_eq!(TrustedEntries::default().path(&path, Trust::Everyone), path);
         if fs::metadata("/usr/bin").unwrap().uid() == 0 {
-            assert_eq!(TrustedEntries::default().path(&path, Trust::Root), "/usr/bin");
+            assert_eq!(TrustedEntries::default().path(&path, Trust::Root), OsStr::new("/usr/bin"));
         }
     }
 }

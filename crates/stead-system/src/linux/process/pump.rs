@@ -48,6 +48,11 @@ impl<'a> Pump<'a> {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
+    /// Returns whether the program has all of its input, or does not want it.
+    pub(super) fn is_fed(&self) -> bool {
+        self.stdin.is_none()
+    }
+
     /// The pipes that something may still go through.
     pub(super) fn awaited(&self) -> Awaited<'_> {
         Awaited {

@@ -1,9 +1,10 @@
 //! One call from its start to the moment when nothing of it is left.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::leader::Leader;
-use super::os::{self, Awaited, End};
+use super::os::{self, Awaited, End, Ready};
 use super::pump::Pump;
 use super::tree::PATIENCE;
 use super::{Exit, Finished, Limits, ProcessError, Processes, Program};
@@ -17,6 +18,10 @@ const FLOOD_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a program that only reads may take to end after its call was cancelled.
 const READER_GRACE: Duration = Duration::from_millis(200);
+
+/// How long at most only the end of a program is waited for: most read what they are given, answer with less than a pipe holds, and
+/// end, and to wake up for each of that takes longer than they do. One that writes more waits so long, once.
+const BRIEF: Duration = Duration::from_millis(3);
 
 /// A program under way.
 pub(super) struct Running<'a> {
@@ -51,6 +56,7 @@ impl<'a> Running<'a> {
     /// Moves bytes until the program ended and its outputs are closed, or have not been for too long after it.
     fn follow(&mut self, cancel: &Cancel, errors: &mut dyn FnMut(&[u8])) -> Result<Exit, ProcessError> {
         let mut ended: Option<Instant> = None;
+        self.follow_briefly(errors)?;
         loop {
             if let Some(exit) = self.leader.exit() {
                 let since = ended.get_or_insert_with(Instant::now);
@@ -70,10 +76,32 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<os::Ready, ProcessError> {
+    /// Gives the program its input and waits a moment for its end; what it wrote is read then.
+    fn follow_briefly(&mut self, errors: &mut dyn FnMut(&[u8])) -> Result<(), ProcessError> {
+        self.pump.advance(Ready { stdin: true, ..Ready::default() }, errors)?;
+        if !self.pump.is_fed() {
+            return Ok(());
+        }
+        let awaited = Awaited { exit: self.leader.awaited(), ..Awaited::default() };
+        let ready = os::wait(&awaited, BRIEF.min(self.limits.deadline));
+        if self.noted(ready)?.exit {
+            let written = Ready { stdout: true, stderr: true, ..Ready::default() };
+            // What there is, and its end.
+            self.pump.advance(written, errors)?;
+            self.pump.advance(written, errors)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<Ready, ProcessError> {
+        let ready = os::wait(&Awaited { exit: self.leader.awaited(), ..self.pump.awaited() }, timeout);
+        self.noted(ready)
+    }
+
+    /// Takes in that the program ended, if it did.
+    fn noted(&mut self, ready: io::Result<Ready>) -> Result<Ready, ProcessError> {
         let failed = |source| ProcessError::System { doing: "wait for the program", source };
-        let awaited = Awaited { exit: self.leader.awaited(), ..self.pump.awaited() };
-        let ready = os::wait(&awaited, timeout).map_err(failed)?;
+        let ready = ready.map_err(failed)?;
         if ready.exit {
             self.leader.note_end().map_err(failed)?;
             self.pump.close_input();
