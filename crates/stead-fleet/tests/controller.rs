@@ -256,23 +256,26 @@ fn a_refusal_is_read_by_who_sends_a_body_before_it_reads() {
     assert_eq!(site.ask("GET", "/v1/nothing", &[], b"").header("connection"), None, "nothing is unread");
 }
 
-/// Whoever says that a body comes and sends none, or waits to be asked for it, is refused all the same, within a second and at once.
+/// Whoever says that a body comes and sends none, or waits to be asked for it, is refused all the same: after a second, and at once.
 #[test]
 fn a_refusal_waits_for_no_body_that_does_not_come() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::start(folder.path(), &file(&folder));
     let port = site.url.rsplit(':').next().unwrap().parse().unwrap();
     let certificate = std::fs::read(folder.path().join("state/tls.pem")).unwrap();
-    for (expects, longest) in [("", Duration::from_secs(10)), ("expect: 100-continue\r\n", Duration::from_millis(900))]
-    {
+    let answered = |expects: &str| {
         let (mut stream, began) = (site::tls_to(&certificate, port), Instant::now());
         let head = format!("POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n{expects}\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("connection: close"), "{answer}");
-        assert!(began.elapsed() < longest, "{expects}{:?}", began.elapsed());
-    }
+        began.elapsed()
+    };
+    let waits = Duration::from_secs(1);
+    assert!(answered("") >= waits, "a body may come");
+    // On a busy machine one of several: what waits for a body waits each time.
+    until(|| (answered("expect: 100-continue\r\n") < waits).then_some(()));
 }
 
 #[test]

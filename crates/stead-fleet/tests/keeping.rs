@@ -13,14 +13,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use site::{Operators, Program, Simulated, Site, bundle, operator};
-use stead_fleet::store::{StorePlace, StoreWrite, StoredAct};
+use site::{Operators, Program, Simulated, Site, bundle, joined, operator, printed};
+use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_protocol::{HoldRequest, TokenRequest};
 use stead_release::{
-    Digest, Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Release, ReleaseSecrets, RosterHold,
-    SealedParameters, Signed,
+    Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Release, ReleaseSecrets, SealedParameters, Signed,
 };
 use stead_system::folder::Folder;
 use stead_testkit::{times, until};
@@ -31,19 +29,6 @@ fn file(folder: &Path) -> StorePlace {
     StorePlace::File(folder.join("fleet.db"))
 }
 
-fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
-    let uses = names.len() as u64;
-    let answer = site.tell(by, "/v1/tokens", &TokenRequest { uses, seconds: 600, labels: [].into() });
-    let secret = answer.json()["token"].as_str().unwrap().to_owned();
-    let machine = |(number, name): (usize, &&str)| {
-        let mut machine = Simulated::new(name, u8::try_from(number + 1).unwrap());
-        assert_eq!(machine.enrol(site, Some(&secret)).status, 200);
-        machine
-    };
-    names.iter().enumerate().map(machine).collect()
-}
-
-/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
 #[test]
 fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,12 +214,6 @@ fn run(words: &[&str], folders: &[&Path]) -> (bool, String) {
     printed(Command::new(env!("CARGO_BIN_EXE_stead-fleet")).args(words).args(folders))
 }
 
-/// Returns whether a command succeeds, and what it prints.
-fn printed(command: &mut Command) -> (bool, String) {
-    let output = command.output().unwrap();
-    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
-}
-
 /// An operator takes the account of a link by a token of one's own, which is sent to nobody.
 #[test]
 fn an_account_is_taken_by_a_link_once() {
@@ -294,128 +273,6 @@ fn an_account_is_taken_by_a_link_once() {
         let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
         assert!(!has(&kept) && !has(&log) && !acts.contains(secret), "a secret is kept");
     }
-}
-
-/// Operators who state channels, machines and holds in a roster, and two machines.
-struct Stating {
-    folder: tempfile::TempDir,
-    place: StorePlace,
-    ann: String,
-    site: Site,
-    operators: Operators,
-    machines: Vec<Simulated>,
-}
-
-impl Stating {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let place = file(folder.path());
-        let ann = operator(&place, "ann", "approver");
-        let site = Site::start(folder.path(), &place);
-        let machines = joined(&site, &ann, &["m1", "m2"]);
-        let mut this = Self { folder, place, ann, site, operators: Operators::new(), machines };
-        Operators::store(&this.site, &this.ann, &bundle("b"));
-        Operators::publish(&this.site, &this.ann, "root", &this.operators.root.to_text());
-        this.release();
-        let hold = RosterHold::new(Timestamp::now() + Duration::from_hours(1), "Ben measures".to_owned());
-        this.operators.holds.insert(this.machines[0].name.clone(), hold.unwrap());
-        this
-    }
-
-    fn release(&mut self) {
-        let release = self.operators.release("web", "role=x", &bundle("b"));
-        assert_eq!(Operators::publish(&self.site, &self.ann, "release", &release).status, 200);
-    }
-
-    /// The next roster, of which the signers saw an act last.
-    fn roster(&mut self, seen: Option<Digest>) -> String {
-        self.operators.acts = seen;
-        let members = self.machines.iter().map(|machine| (&machine.name, &machine.key.public, "x"));
-        self.operators.roster_at_the_newest(&members.collect::<Vec<_>>())
-    }
-
-    fn run(&self, words: &[&str]) -> (bool, String) {
-        let folder = self.folder.path().join("state");
-        std::fs::write(folder.join("token"), &self.ann).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
-        command.stdin(Stdio::null()).args(words).args(["--url", &self.site.url, "--certificate"]);
-        printed(command.arg(folder.join("tls.pem")).arg("--token-file").arg(folder.join("token")))
-    }
-
-    fn apply(&self, roster: &str, words: &[&str]) -> (bool, String) {
-        let path = self.folder.path().join("roster");
-        std::fs::write(&path, roster).unwrap();
-        self.run(&[&["apply", path.to_str().unwrap()], words].concat())
-    }
-
-    fn acts(&self) -> Vec<StoredAct> {
-        self.place.open().unwrap().acts(0, 100).unwrap()
-    }
-
-    fn head(&self) -> Option<Digest> {
-        self.acts().last().map(|act| act.digest.clone())
-    }
-
-    /// The release that a machine is to have.
-    fn desired(&mut self, at: usize) -> Option<u64> {
-        let answer = self.machines[at].desired(&self.site, 0, None, 0);
-        (answer.status == 200).then(|| answer.json()["number"].as_u64().unwrap())
-    }
-}
-
-/// Channels, machines, labels and holds are what the roster says that operators applied, and that is the act behind those that they saw.
-#[test]
-fn what_operators_state_is_applied_as_one_act_and_once() {
-    let mut all = Stating::new();
-    let roster = all.roster(None);
-    let (is_good, said) = all.apply(&roster, &["--yes"]);
-    assert!(!is_good && said.contains(&format!("'--acts {}'", all.head().unwrap())), "{said}");
-    let seen = all.head();
-    let roster = all.roster(seen.clone());
-    // It is shown, and nothing is done that nobody agreed to.
-    let before = all.acts().len();
-    for words in [&["--plan"][..], &[]] {
-        let (is_good, said) = all.apply(&roster, words);
-        assert_eq!(is_good, !words.is_empty(), "{said}");
-        let rows: Vec<Vec<_>> = said.lines().skip(2).map(|line| line.split_whitespace().take(2).collect()).collect();
-        let wanted = ["channel web", "machine m1", "machine m2", "labels m1", "labels m2", "hold m1"];
-        assert_eq!(rows.iter().take(6).map(|row| row.join(" ")).collect::<Vec<_>>(), wanted, "{said}");
-    }
-    assert_eq!(all.acts().len(), before);
-    assert!(all.apply(&roster, &["--yes"]).0);
-    let acts = all.acts();
-    assert_eq!((acts.len(), Some(&acts[before].parent)), (before + 1, seen.as_ref()), "one act, behind those");
-    // Again, and when others acted since, nothing is done.
-    assert_eq!(all.apply(&roster, &["--yes"]), (true, "nothing changes\n".to_owned()));
-    let roster = all.roster(seen);
-    let published = Operators::publish(&all.site, &all.ann, "roster", &roster);
-    assert_eq!(published.status, 409, "whichever way it comes");
-    for said in [all.apply(&roster, &["--yes"]).1, String::from_utf8(published.body).unwrap()] {
-        assert!(said.contains("there were other acts since"), "{said}");
-    }
-    assert_eq!(all.acts().len(), before + 1);
-}
-
-/// The machine that a roster holds stays, and no single operator lets it go.
-#[test]
-fn what_a_roster_holds_goes_on_when_another_one_says_so() {
-    let mut all = Stating::new();
-    let seen = all.head();
-    let roster = all.roster(seen);
-    assert!(all.apply(&roster, &["--yes"]).0);
-    all.release();
-    until(|| (all.desired(1) == Some(2)).then_some(()));
-    assert_ne!(all.desired(0), Some(2));
-    let (_, said) = all.run(&["hold", "m1", "--for", "0", "--why", "x"]);
-    assert!(said.contains("the roster holds it still"), "{said}");
-    let shown = all.site.operator(&all.ann, "GET", "/v1/machines/m1", b"").json();
-    assert_eq!((&shown["state"], &shown["held"][1]), (&json!("held"), &json!("Ben measures")), "{shown}");
-    all.operators.holds.clear();
-    let seen = all.head();
-    let roster = all.roster(seen);
-    let (is_good, said) = all.apply(&roster, &["--yes"]);
-    assert!(is_good && said.contains("hold"), "{said}");
-    until(|| (all.desired(0) == Some(2)).then_some(()));
 }
 
 /// The history of the store of a controller, which ends as an operator has it end.

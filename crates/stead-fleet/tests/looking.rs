@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use site::{Operators, Simulated, Site, bundle, operator};
+use site::{Operators, Simulated, Site, bundle, joined, operator};
 use stead_core::schema::Schema;
 use stead_fleet::server::{Controller, Look, Planner, Stop, StoreAccess, StoreRead};
 use stead_fleet::store::{Done, FleetStore, Heartbeat, Standing, StorePlace, StoreWrite, Unit};
@@ -44,17 +44,6 @@ fn asked(site: &Site, by: &str, path: &str) -> Value {
     let mismatches = Schema::compile(schema).unwrap().validate(&answer.json());
     assert!(mismatches.is_empty(), "{path}: {mismatches:?}");
     answer.json()
-}
-
-/// Machines of these names that joined.
-fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
-    let secret = token(site, by, names.len() as u64);
-    let machine = |(number, name): (usize, &&str)| {
-        let mut machine = Simulated::new(name, u8::try_from(number + 1).unwrap());
-        assert_eq!(machine.enrol(site, Some(&secret)).status, 200);
-        machine
-    };
-    names.iter().enumerate().map(machine).collect()
 }
 
 #[test]

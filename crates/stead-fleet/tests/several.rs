@@ -213,6 +213,19 @@ fn certificate(network: &Network, folder: &Path) -> Agent {
     site::agent(&std::fs::read(files.certificate).unwrap())
 }
 
+/// The library that gives a program another clock: it is tried here, or why there is none.
+fn faketime() -> Result<String, String> {
+    let run = |words: &[&str]| {
+        let output = Command::new("faketime").args(words).output();
+        let output = output.map_err(|error| format!("Debian's faketime cannot be run: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if output.status.success() && !text.is_empty() { Ok(text) } else { Err("faketime gives no clock".to_owned()) }
+    };
+    let library = run(&["-f", "+0", "printenv", "LD_PRELOAD"])?;
+    let year = run(&["-f", "@2001-02-03 04:05:06", "date", "+%Y"])?;
+    if year == "2001" { Ok(library) } else { Err(format!("faketime changes nothing: it is {year}")) }
+}
+
 #[test]
 fn controllers_apart_lose_double_and_turn_back_nothing_at_a_failover() {
     let test = "controllers_apart_lose_double_and_turn_back_nothing_at_a_failover";
@@ -226,11 +239,11 @@ fn controllers_apart_lose_double_and_turn_back_nothing_at_a_failover() {
     let jobs = operator.begin(&machines);
     operator.jobs.extend(jobs);
     let running = CONTROLLERS.map(|_| None).into();
-    let clocks = Command::new("faketime").args(["-f", "+0", "printenv", "LD_PRELOAD"]).output().ok();
-    let clocks = clocks.map(|output| String::from_utf8(output.stdout).unwrap().trim().to_owned());
-    if clocks.is_none() {
-        skip(&format!("{test}, with clocks apart"), "Debian's faketime is not installed");
+    let clocks = faketime();
+    if let Err(reason) = &clocks {
+        skip(&format!("{test}, with clocks apart"), reason);
     }
+    let clocks = clocks.ok();
     let mut controllers = Controllers { network: &network, place, folder: folder.path().to_owned(), running, clocks };
     (0..CONTROLLERS.len()).for_each(|at| controllers.begin(at));
     let fleet = Arc::new(Fleet::new(&network, agent));

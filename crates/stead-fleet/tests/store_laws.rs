@@ -82,7 +82,7 @@ fn steps(random: &mut Random) -> Vec<String> {
             ),
             5 => format!("blob {}", random.of(&["b1", "b2"])),
             6 => format!("statement channel/web {number} {} {}", random.of(&["r", "other"]), random.of(&["b1", "b2"])),
-            7 => format!("point {} web {number} m1 m2", random.of(&["1", "1", "1", "2"])),
+            7 => format!("point {} roster=0 web {number} m1 m2", random.of(&["1", "1", "1", "2"])),
             8 => format!("reports {machine} {number}={} 7=z", random.of(&["x", "y"])),
             9 => format!("heard {machine} {number} {at} {{}}"),
             10 => format!("act a{at}{}", random.of(&["", "", " nothing"])),

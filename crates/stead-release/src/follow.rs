@@ -14,7 +14,7 @@ use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
 use crate::secrets::ReleaseSecrets;
 use crate::signed::Signed;
-use crate::statements::{Numbered, Release, Roster, RosterMachine};
+use crate::statements::{Numbered, Release, Roster, RosterHold, RosterMachine};
 use crate::walk::{Floor, Walk};
 
 /// The newest of each statement that a machine has seen.
@@ -71,6 +71,8 @@ pub enum Obstacle<E> {
     Missing(SourceFile),
     /// The secrets of a release are not sealed to the machine yet.
     NotSealed(SourceFile),
+    /// The roster holds the machine at the release that it has.
+    Held(RosterHold),
     /// The content of a file is refused.
     Refused(SourceFile, ReleaseRefusal),
 }
@@ -131,7 +133,14 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
                 None => others = refused.or(others),
             }
         }
-        self.choose(decision, matching, others)
+        self.choose(decision, matching, others)?;
+        if let Some(hold) = &machine.hold
+            && hold.until() > self.now.max(decision.memory.time)
+            && decision.release.take().is_some()
+        {
+            decision.obstacle.get_or_insert_with(|| Obstacle::Held(hold.clone()));
+        }
+        Ok(())
     }
 
     /// The one release that is left, if its time is not over.

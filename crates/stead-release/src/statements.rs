@@ -217,7 +217,7 @@ pub struct RosterMachine {
     pub sealing: Option<SealingKey>,
     /// Labels that select releases, by their names.
     pub labels: BTreeMap<String, String>,
-    /// Until when controllers leave it at its release, if they do.
+    /// Until when it stays at the release that it has, if operators hold it.
     pub hold: Option<RosterHold>,
 }
 

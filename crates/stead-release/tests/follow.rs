@@ -12,8 +12,8 @@ use serde_json::Map;
 use stead_hosts::MachineName;
 use stead_release::{
     ChainLink, Decision, Digest, Envelope, EnvelopeAddress, Fleet, FleetFollower, FleetMemory, MachineKeys,
-    MachineSecret, Name, Numbered, Obstacle, Release, ReleaseSecrets, Root, Roster, RosterMachine, SealedParameters,
-    Signable, Signed, Signers, SourceFile, Succession,
+    MachineSecret, Name, Numbered, Obstacle, Release, ReleaseSecrets, Root, Roster, RosterHold, RosterMachine,
+    SealedParameters, Signable, Signed, Signers, SourceFile, Succession,
 };
 use support::Key;
 
@@ -37,6 +37,8 @@ struct Source {
     secrets: Option<ReleaseSecrets>,
     /// The keys that the machine printed for the roster.
     keys: Option<MachineKeys>,
+    /// Until when the roster holds the machine.
+    hold: Option<i64>,
 }
 
 impl Source {
@@ -46,7 +48,7 @@ impl Source {
         let fleet = Fleet::of_root(root.bytes(), &root.digest()).unwrap();
         let roster = Numbered { number: 0, digest: root.digest() };
         let files = BTreeMap::from([("root".to_owned(), root.to_text().into_bytes())]);
-        Self { files, fleet, signers, roster, ends: BTreeMap::new(), clock: 0, secrets: None, keys: None }
+        Self { files, fleet, signers, roster, ends: BTreeMap::new(), clock: 0, secrets: None, keys: None, hold: None }
     }
 
     fn link(&mut self, former: &Numbered) -> ChainLink {
@@ -103,10 +105,11 @@ impl Source {
     fn enrol(&mut self, machine: &str) {
         let link = self.link(&self.roster.clone());
         let labels = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
+        let hold = self.hold.map(|until| RosterHold::new(time(until), "sale".to_owned()).unwrap());
         let member = match &self.keys {
-            None => RosterMachine { key: Key::new(9).public, sealing: None, labels, hold: None },
+            None => RosterMachine { key: Key::new(9).public, sealing: None, labels, hold },
             Some(keys) => {
-                RosterMachine { key: keys.key().clone(), sealing: Some(keys.sealing().clone()), labels, hold: None }
+                RosterMachine { key: keys.key().clone(), sealing: Some(keys.sealing().clone()), labels, hold }
             }
         };
         let machines = BTreeMap::from([(MachineName::parse(machine).unwrap(), member)]);
@@ -171,6 +174,7 @@ fn word(obstacle: &Obstacle<()>) -> String {
         Obstacle::Unreachable(()) => "unreachable".to_owned(),
         Obstacle::Missing(file) => format!("no {file}"),
         Obstacle::NotSealed(file) => format!("not sealed {file}"),
+        Obstacle::Held(hold) => format!("held: {}", hold.why()),
         Obstacle::Refused(file, refusal) => format!("{} {file}", refusal.code().id),
     }
 }
@@ -292,6 +296,32 @@ fn a_source_that_goes_back_is_refused_whatever_the_clock_says() {
     let decision = machine.look(&source, 10);
     assert_eq!(seen(&decision), refused("E1414 web/3.release"), "a signer stated a time behind its end");
     assert_eq!(machine.memory.time, time(501));
+}
+
+/// A hold ends by the clock of the machine, and no later than a time that signers stated.
+#[test]
+fn a_machine_that_is_held_takes_nothing_and_remembers_what_it_has_seen() {
+    let (mut source, held) = (shop(), (None, Some("held: sale".to_owned())));
+    let mut machine = Machine::of(&source);
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(1), None));
+    source.hold = Some(50);
+    source.release("web", "role=web");
+    source.enrol("web1");
+    assert_eq!(seen(&machine.look(&source, 10)), held);
+    assert_eq!(machine.memory.channels[&name("web")].number, 2, "what is older is not taken any more");
+    assert_eq!([49, 50].map(|now| seen(&machine.look(&source, now))), [held.clone(), (Some(2), None)]);
+    // What stands in the way of a newer one is said all the same, and what is not there is not held.
+    source.publish("web", "role=web", &[1]);
+    assert_eq!(seen(&machine.look(&source, 10)), refused("E1404 web/3.release"));
+    source.files.remove("web/3.release");
+    assert_eq!(seen(&machine.look(&source, 200)), refused("E1414 web/2.release"));
+    // A clock that stands still holds nobody longer than signers say.
+    source.clock = 60;
+    source.release("web", "role=web");
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(3), None));
+    source.hold = None;
+    source.enrol("web1");
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(3), None));
 }
 
 #[test]

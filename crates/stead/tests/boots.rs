@@ -17,6 +17,8 @@ mod debian;
 mod forms;
 #[path = "boots/installed.rs"]
 mod installed;
+#[path = "boots/joined.rs"]
+mod joined;
 #[path = "boots/machines.rs"]
 mod machines;
 #[path = "boots/modules.rs"]

@@ -10,7 +10,7 @@ use stead_core::diag::{Diagnostic, count_errors, counted, render_all};
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
 use stead_engine::{Delivery, Prepared, Session, SessionOptions, error_chain};
-use stead_release::Name;
+use stead_release::{Name, RosterHold};
 use stead_system::Cancel;
 
 use super::controller::Controller;
@@ -106,6 +106,8 @@ pub(super) struct ReleaseView {
     pub(super) offline: Option<Offline>,
     /// The secrets that the machine waits for.
     pub(super) waiting: Option<String>,
+    /// The hold of the roster.
+    pub(super) hold: Option<RosterHold>,
 }
 
 impl ReleaseView {
@@ -121,6 +123,8 @@ impl ReleaseView {
             offline: self.offline.clone(),
             controller: None,
             waiting_for: self.waiting.clone(),
+            held_until: self.hold.as_ref().map(RosterHold::until),
+            held_because: self.hold.as_ref().map(|hold| hold.why().to_owned()),
         }
     }
 }

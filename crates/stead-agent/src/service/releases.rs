@@ -16,7 +16,7 @@ use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_release::{
     Digest, FleetFollower, MachineKeys, MachineReport, Name, Obstacle, Release, ReleaseRefusal, ReleaseSecrets,
-    SealedParameters, Signed, SourceFile,
+    RosterHold, SealedParameters, Signed, SourceFile,
 };
 use stead_system::Cancel;
 use stead_system::fs::User;
@@ -65,6 +65,7 @@ enum Trouble {
     Offline(FetchError),
     /// The envelope of a release is not there yet.
     NotSealed(SourceFile),
+    Held(RosterHold),
     Refused(SourceFailure),
 }
 
@@ -86,6 +87,7 @@ impl From<Obstacle<FetchError>> for Trouble {
             Obstacle::Unreachable(error) => error.into(),
             Obstacle::Missing(file) => FetchError::new(format!("it does not have '{file}'")).into(),
             Obstacle::NotSealed(file) => Self::NotSealed(file),
+            Obstacle::Held(hold) => Self::Held(hold),
             Obstacle::Refused(file, refusal) => refused(&file, &refusal),
         }
     }
@@ -201,7 +203,8 @@ impl Agent {
             Ok(Some(fetch)) if !fetch.is_ready() => return every,
             Ok(Some(fetch)) => {
                 let looked = self.look(following, fetch, &mut fleet);
-                fetch.ended(looked.is_ok());
+                // Until it is looked at again, everything is done of a machine that is held.
+                fetch.ended(matches!(looked, Ok(()) | Err(Trouble::Held(_))));
                 looked
             }
             Err(refused) => Err(refused.into()),
@@ -211,14 +214,17 @@ impl Agent {
             return Duration::ZERO;
         }
         let now = Timestamp::now();
-        let (mut failure, mut offline, mut waiting) = (None, None, None);
+        let (mut failure, mut offline, mut waiting, mut hold) = (None, None, None, None);
         match looked {
             Ok(()) => {}
             Err(Trouble::Refused(refused)) => failure = Some(refused),
             Err(Trouble::Offline(error)) => offline = Some(error),
             Err(Trouble::NotSealed(file)) => waiting = Some(file.to_string()),
+            Err(Trouble::Held(held)) => hold = Some(held),
         }
         self.note_waiting(&mut inner, &following.followed, waiting);
+        let ends = hold.as_ref().and_then(|hold| Duration::try_from(hold.until().duration_since(now)).ok());
+        self.note_hold(&mut inner, &following.followed, hold);
         let until = offline.as_ref().and_then(|error| error.until);
         // A controller is asked by its own rules.
         let is_failure = offline.is_some() && inner.following.controller.is_none();
@@ -227,7 +233,7 @@ impl Agent {
         self.note_failure(&mut inner, &following.followed.source.to_string(), failure);
         inner.following.view.fleet = fleet.or(inner.following.view.fleet.take());
         match reader.failures {
-            0 => until_slot(&following.followed, every, now),
+            0 => or_when_a_hold_ends(until_slot(&following.followed, every, now), ends),
             failures => wait_for_source(failures, until, now, random_part()),
         }
     }
@@ -238,6 +244,15 @@ impl Agent {
             self.log.write("waitingForSecrets", json!({ "source": followed.source, "file": file }));
         }
         view.waiting = file;
+    }
+
+    fn note_hold(&self, inner: &mut Inner, followed: &Followed, hold: Option<RosterHold>) {
+        let view = &mut inner.following.view;
+        if let Some(hold) = hold.as_ref().filter(|hold| view.hold.as_ref() != Some(hold)) {
+            let (until, why) = (hold.until(), hold.why());
+            self.log.write("heldByRoster", json!({ "source": followed.source, "until": until, "why": why }));
+        }
+        view.hold = hold;
     }
 
     fn note_offline(&self, inner: &mut Inner, followed: &Followed, reason: Option<String>, now: Timestamp) {
@@ -396,6 +411,11 @@ fn until_slot(followed: &Followed, every: Duration, now: Timestamp) -> Duration 
     Duration::from_millis(every - into).max(SHORTEST_PAUSE)
 }
 
+/// How long it is until the next look of a machine that may be held: it goes on when the hold ends, by its own clock.
+fn or_when_a_hold_ends(slot: Duration, ends: Option<Duration>) -> Duration {
+    ends.map_or(slot, |ends| slot.min(ends.max(SHORTEST_PAUSE)))
+}
+
 /// How long a source that could not be asked is left alone: a random part of a wait that grows, behind the time that it named.
 pub(super) fn wait_for_source(failures: u32, until: Option<Timestamp>, now: Timestamp, part: f64) -> Duration {
     let asked = until.and_then(|until| Duration::try_from(until.duration_since(now)).ok()).unwrap_or_default();
@@ -422,6 +442,13 @@ mod tests {
         assert_eq!(wait(Some(Timestamp::MAX.as_second()), 1.0), LONGEST_PAUSE);
         let longest = |failures| wait_for_source(failures, None, now, 1.0).as_secs();
         assert_eq!([1, 2, 3, 7, 8, 9, u32::MAX].map(longest), [15, 30, 60, 960, 1800, 1800, 1800]);
+    }
+
+    #[test]
+    fn a_machine_looks_again_when_its_hold_ends() {
+        let [soon, slot, late] = [10, 600, 90_000].map(Duration::from_secs);
+        assert_eq!([None, Some(soon), Some(late)].map(|ends| or_when_a_hold_ends(slot, ends)), [slot, soon, slot]);
+        assert_eq!(or_when_a_hold_ends(slot, Some(Duration::ZERO)), SHORTEST_PAUSE);
     }
 
     #[test]

@@ -73,6 +73,17 @@ pub(crate) struct Meant {
     listing: Listing,
 }
 
+/// How far `apply` goes.
+#[derive(Args)]
+pub(crate) struct Agreement {
+    /// Show what it changes, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    plan: bool,
+    /// Apply it without asking
+    #[arg(long)]
+    yes: bool,
+}
+
 /// Machines by their names.
 #[derive(Args)]
 pub(crate) struct Named {
@@ -195,12 +206,8 @@ pub(crate) enum Asked {
     Apply {
         /// The roster, which 'stead release roster' made with '--acts'
         file: PathBuf,
-        /// Show what it changes, and change nothing
-        #[arg(long, conflicts_with = "yes")]
-        plan: bool,
-        /// Apply it without asking
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        agreement: Agreement,
         #[command(flatten)]
         listing: Listing,
     },
@@ -340,7 +347,7 @@ fn act(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
         Asked::Publish { source, asking } => {
             asking.client()?.publish(&source)?.iter().try_for_each(|file| writeln!(out, "{file}"))?;
         }
-        Asked::Apply { file, plan, yes, listing } => apply(&file, plan, yes, &listing, out)?,
+        Asked::Apply { file, agreement, listing } => apply(&file, &agreement, &listing, out)?,
         Asked::Audit(Audit::Verify { head, asking }) => {
             let (count, head) = asking.client()?.verify_acts(head.as_ref())?;
             writeln!(out, "{count} acts, the last is {head}")?;
@@ -365,34 +372,35 @@ fn stand(named: &Named, standing: &str, out: &mut impl Write) -> Result<(), Box<
 }
 
 /// Shows what a roster changes, asks, and applies it.
-fn apply(
-    file: &Path,
-    only_plan: bool,
-    is_agreed: bool,
-    listing: &Listing,
-    out: &mut impl Write,
-) -> Result<(), Box<dyn Error>> {
+fn apply(file: &Path, agreement: &Agreement, listing: &Listing, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     // Read once: what is applied is what was shown.
     let (client, roster) = (listing.asking.client()?, read(file)?);
     let plan = client.plan(&roster)?;
-    listing.print(out, "changes", &plan.changes, text::changes)?;
-    if !plan.is_new || only_plan {
+    match listing.output {
+        Output::Text => out.write_all(text::shown(&text::plan(&plan)).as_bytes())?,
+        _ => listing.data(out, &json!({ "version": 1, "isNew": plan.is_new, "changes": plan.changes }))?,
+    }
+    if !plan.is_new || agreement.plan {
         return Ok(());
     }
     out.flush()?;
-    if !is_agreed {
-        if !std::io::stdin().is_terminal() {
-            return Err("nothing was applied: pass '--yes' where nobody can be asked".into());
-        }
-        write!(std::io::stderr(), "Apply? [y/N] ")?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            return Err("nothing was applied".into());
-        }
+    if !agreement.yes {
+        ask_whether_to_apply()?;
     }
     client.apply(&roster)?;
     Ok(writeln!(std::io::stderr(), "applied")?)
+}
+
+/// Asks whoever sits at the terminal; an error unless the answer is yes.
+fn ask_whether_to_apply() -> Result<(), Box<dyn Error>> {
+    if !std::io::stdin().is_terminal() {
+        return Err("nothing was applied: without a terminal, pass '--yes'".into());
+    }
+    write!(std::io::stderr(), "Apply? [y/N] ")?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    let answer = answer.trim().to_ascii_lowercase();
+    if answer == "y" || answer == "yes" { Ok(()) } else { Err("nothing was applied".into()) }
 }
 
 /// Asks machines to check, waits until they did, and prints which did.

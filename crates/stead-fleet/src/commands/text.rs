@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use stead_core::visible::visible;
 use stead_protocol::{
     ActShown, CauseShown, ChangeShown, CheckShown, DriftShown, EventShown, FleetStatus, MachineShown, MachineState,
-    ReportShown, SentReport,
+    PlanAnswer, ReportShown, SentReport,
 };
 use stead_report::table;
 use stead_system::terminal::width;
@@ -100,13 +100,18 @@ pub(super) fn checks(checks: &[CheckShown]) -> String {
     listed(&["Name", "State", "Checked"], &rows, "no machine matches")
 }
 
-pub(super) fn changes(changes: &[ChangeShown]) -> String {
+pub(super) fn plan(plan: &PlanAnswer) -> String {
     let row = |change: &ChangeShown| {
         let [from, to] = [&change.from, &change.to].map(|stated| stated.clone().unwrap_or_default());
         vec![change.kind.clone(), change.name.clone(), from, to]
     };
-    let rows: Vec<_> = changes.iter().map(row).collect();
-    listed(&["Kind", "Name", "From", "To"], &rows, "nothing changes")
+    let rows: Vec<_> = plan.changes.iter().map(row).collect();
+    let nothing = if plan.is_new {
+        "a new roster that states the same channels, machines, labels and holds"
+    } else {
+        "nothing changes"
+    };
+    listed(&["Kind", "Name", "From", "To"], &rows, nothing)
 }
 
 pub(super) fn reports(reports: &[ReportShown]) -> String {

@@ -265,7 +265,8 @@ impl Planner {
             return;
         }
         let Some(lease) = self.lease(controller) else { return };
-        let pointers = Pointers { lease, channel: channel.clone(), number, machines };
+        let roster = self.heads.get(&Chain::Roster).copied().unwrap_or_default();
+        let pointers = Pointers { lease, roster, channel: channel.clone(), number, machines };
         // Refused, it is decided anew by what is then.
         if !matches!(controller.written(vec![StoreWrite::Point(pointers)]), Some(Ok(_))) {
             self.lease = None;

@@ -133,14 +133,14 @@ where
 {
     // A client that waits to be asked for it sends nothing when it is refused.
     let is_short = !waits && body.size_hint().lower() <= LONGEST_UNREAD as u64;
-    if body.is_end_stream() || is_short && Box::pin(is_forgotten(body)).await {
+    if body.is_end_stream() || is_short && Box::pin(reads_to_end(body)).await {
         return reply;
     }
     Box::new(with(*reply, CONNECTION, "close"))
 }
 
 /// Reads a body, and returns whether that was all of it.
-async fn is_forgotten<B>(body: B) -> bool
+async fn reads_to_end<B>(body: B) -> bool
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {

@@ -314,6 +314,12 @@ impl Transaction<'_> {
         Ok(Ok(if self.engine.execute(insert, values)? > 0 { Written::New } else { Written::Known }))
     }
 
+    /// The number of the last statement of a chain, 0 if there is none.
+    fn last(&mut self, chain: &Chain) -> Answer<i64> {
+        let last = "SELECT coalesce(max(number), 0) FROM statements WHERE chain = $1";
+        self.count(last, &[Param::Text(&chain.to_string())])
+    }
+
     fn statement(&mut self, statement: &SignedStatement) -> Step {
         let SignedStatement { chain, number, digest, bundle, body } = statement;
         let (name, number) = (chain.to_string(), int(*number));
@@ -323,8 +329,7 @@ impl Transaction<'_> {
             let is_same = row.text(0, "statements")? == digest.as_str();
             return Ok(if is_same { Ok(Written::Known) } else { Err(WriteRefusal::Forked(statement.number)) });
         }
-        let last = "SELECT coalesce(max(number), 0) FROM statements WHERE chain = $1";
-        let last = self.count(last, &[Param::Text(&name)])?;
+        let last = self.last(chain)?;
         // Of rosters the newest counts alone, and one may have been made without this controller.
         let follows = if *chain == Chain::Roster { number > last } else { number == last + 1 };
         if !follows {
@@ -360,10 +365,14 @@ impl Transaction<'_> {
     }
 
     fn point(&mut self, pointers: &Pointers) -> Step {
-        let Pointers { lease, channel, number, machines } = pointers;
+        let Pointers { lease, roster, channel, number, machines } = pointers;
         let held = "SELECT count(*) FROM leases WHERE name = $1 AND epoch = $2 AND until > $3";
         if self.count(held, &[Param::Text(lease.name), Param::Int(int(lease.epoch)), Param::Int(self.now)])? == 0 {
             return Ok(Err(WriteRefusal::Lease(lease.name)));
+        }
+        let in_force = self.last(&Chain::Roster)?;
+        if in_force != int(*roster) {
+            return Ok(Err(WriteRefusal::Roster(in_force.unsigned_abs())));
         }
         let (chain, name, stated) = (Chain::Channel(channel.clone()).to_string(), channel, *number);
         let (channel, number) = (channel.to_string(), int(*number));

@@ -215,6 +215,8 @@ pub struct StoredEnvelope {
 pub struct Pointers {
     /// The lease of the planner.
     pub lease: Grant,
+    /// The number of the roster that was looked at, 0 if there was none. Another one may hold machines, or have other labels.
+    pub roster: u64,
     /// The channel.
     pub channel: Name,
     /// The release.
@@ -334,6 +336,9 @@ pub enum WriteRefusal {
     /// Machines are at a newer release.
     #[error("{0} machines are at a newer release of the channel")]
     Backwards(u64),
+    /// It was decided by a roster that does not count any more.
+    #[error("roster {0} is in force")]
+    Roster(u64),
     /// Another one has the lease.
     #[error("another controller has the lease '{0}'")]
     Lease(&'static str),

@@ -114,9 +114,10 @@ fn of_machine(known: &mut Known, write: &str) -> Option<StoreWrite> {
         }
         "point" => {
             let lease = Grant { name: "planner", epoch: next()?.parse().ok()? };
+            let roster = next()?.strip_prefix("roster=")?.parse().ok()?;
             let (channel, number) = (next()?.parse().ok()?, next()?.parse().ok()?);
             let machines = words.map(|name| known.machines.get(name).copied()).collect::<Option<_>>()?;
-            StoreWrite::Point(Pointers { lease, channel, number, machines })
+            StoreWrite::Point(Pointers { lease, roster, channel, number, machines })
         }
         "reports" => {
             let machine = *known.machines.get(next()?)?;

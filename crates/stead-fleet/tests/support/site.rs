@@ -19,7 +19,7 @@ use stead_fleet::server::{Bound, Controller};
 use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::tls;
 use stead_hosts::MachineName;
-use stead_protocol::{EnrolRequest, Proof, SentReport, SessionSecret};
+use stead_protocol::{EnrolRequest, Proof, SentReport, SessionSecret, TokenRequest};
 use stead_release::{
     ChainLink, Digest, MachineReport, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterHold,
     RosterMachine, SealedParameters, SealingKey, Signable, Signed, Signers, Succession,
@@ -394,4 +394,25 @@ impl Operators {
     pub(crate) fn store(site: &Site, approver: &str, bundle: &Bundle) -> Answer {
         site.operator(approver, "PUT", &format!("/v1/blobs/{}", bundle.name()), &bundle.encode())
     }
+}
+
+/// Machines that joined by a token of an operator, with the keys 1, 2 and so on.
+pub(crate) fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
+    let uses = names.len() as u64;
+    let answer = site.tell(by, "/v1/tokens", &TokenRequest { uses, seconds: 600, labels: [].into() });
+    let secret = answer.json()["token"].as_str().unwrap().to_owned();
+    let machine = |(number, name): (usize, &&str)| {
+        let mut machine = Simulated::new(name, u8::try_from(number + 1).unwrap());
+        assert_eq!(machine.enrol(site, Some(&secret)).status, 200);
+        machine
+    };
+    names.iter().enumerate().map(machine).collect()
+}
+
+/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
+
+/// Returns whether a command succeeds, and what it prints.
+pub(crate) fn printed(command: &mut Command) -> (bool, String) {
+    let output = command.output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }

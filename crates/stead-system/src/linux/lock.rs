@@ -3,6 +3,7 @@
 //! A lock is a `flock` on a file in a directory that only this user can write to. The kernel releases it when its process
 //! ends, however that happens; what the file says about it is for messages only.
 
+use std::error::Error;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
@@ -18,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folder::{Folder, FolderError};
-use super::fs::{self, FsError, How, OpenError, Place, Status, SystemPath, Writes};
+use super::fs::{self, FsError, How, Place, Status, SystemPath, Writes};
 pub use super::places::Locks;
 use super::process::{end_left_behind, traces};
 use crate::cancel::Cancel;
@@ -62,16 +63,26 @@ pub enum LockError {
 }
 
 impl LockError {
-    /// Tells a system that has no place for locks from a place that others could use.
+    /// Tells a system that has no place for locks from a place that others could use, and from one that fails.
     pub fn is_without_place(&self) -> bool {
+        use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
         match self {
             Self::Directory(_) => true,
             // Nobody can lock anything there, also where the file of the lock is left from before.
-            Self::System { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
-            Self::Store(error) => !matches!(error, FolderError::Directory { source: OpenError::Untrusted(_), .. }),
+            Self::System { source, .. } => source.kind() == ReadOnlyFilesystem,
+            Self::Store(error) => {
+                kind(error).is_some_and(|kind| matches!(kind, NotFound | PermissionDenied | ReadOnlyFilesystem))
+            }
             _ => false,
         }
     }
+}
+
+/// What the system says of an error, if it is one of the system.
+fn kind(error: &FolderError) -> Option<io::ErrorKind> {
+    let first: &(dyn Error + 'static) = error;
+    let mut errors = std::iter::successors(Some(first), |error| (*error).source());
+    errors.find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
 /// A lock that is held until this is dropped.

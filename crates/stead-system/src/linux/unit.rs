@@ -67,7 +67,8 @@ impl OwnService<'_> {
         for path in units.into_iter().chain([drop_ins]).chain(files) {
             judge(&path, environment.trust()).map_err(|error| match error {
                 OpenError::Untrusted(untrusted) => {
-                    format!("'{}', of the service, is not trusted: {untrusted}; {}", path.display(), untrusted.help())
+                    let (path, help) = (path.display(), untrusted.help());
+                    format!("the service would use '{path}', which others can change: {untrusted}; {help}")
                 }
                 system @ OpenError::System { .. } => error_chain(&system),
             })?;
@@ -146,7 +147,7 @@ mod tests {
         }
         for (owner, mode) in [(4242, 0o600), (0, 0o622)] {
             let message = refusal(&settings, owner, mode);
-            assert!(message.contains(&format!("'{}', of the service, is not trusted: ", files[0])), "{message}");
+            assert!(message.contains(&format!("would use '{}', which others can change: ", files[0])), "{message}");
         }
         assert_eq!(service.check_trusted(), Ok(()));
     }

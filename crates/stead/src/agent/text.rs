@@ -306,6 +306,8 @@ pub(super) fn status(answer: &AgentStatus) -> String {
             line("Offline", releases.offline.as_ref().map(offline));
             let waiting = |file: &String| format!("for secrets: {file} is not there yet");
             line("Waiting", releases.waiting_for.as_ref().map(waiting));
+            let because = releases.held_because.iter().map(|why| format!(": {why}")).collect::<String>();
+            line("Held", releases.held_until.map(|until| format!("by the roster until {}{because}", second(until))));
         }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
     }

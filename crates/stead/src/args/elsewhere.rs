@@ -106,18 +106,14 @@ pub(super) const OPTIONS: &[Foreign] = &[
             "--scp-extra-args",
         ],
         "hosts",
-        "other machines are reached by your own ssh: its configuration names keys and jump hosts",
+        "machines are reached by your 'ssh': keys and jump hosts come from its configuration",
     ),
     option(&["--server", "--master"], ALWAYS, "'stead agent join URL' has a machine follow a controller"),
-    option(
-        &["--force-handlers"],
-        ALWAYS,
-        "what waits on a change is done by a later run where this one does not come to it",
-    ),
+    option(&["--force-handlers"], ALWAYS, "a handler that a failed run did not reach is run by the next one"),
     option(
         &["--flush-cache", "--fact-cache", "--usecacheonfailure", "--cache-dir"],
         ALWAYS,
-        "each run looks at the machine anew; 'stead facts' shows what it finds",
+        "facts are not cached: each run reads the machine; 'stead facts' prints them",
     ),
     option(
         &["--module-name", "--args", "-m", "-a"],
@@ -130,15 +126,11 @@ pub(super) const OPTIONS: &[Foreign] = &[
         "an instance that fails stops only those that depend on it",
     ),
     option(&["--serial"], "at-once", "'--at-once' states how many machines run at once"),
-    option(
-        &["--max-fail-percentage"],
-        "halt-after",
-        "'--halt-after' states after how many machines that fail no other one begins",
-    ),
+    option(&["--max-fail-percentage"], "halt-after", "'--halt-after' begins no other machine after so many failures"),
     option(
         &["--retry", "--retries"],
         "max-pending-reruns",
-        "'--reconcile' says who is run again after a failure, '--max-pending-reruns' how often at most",
+        "'--reconcile' says how pending instances are run again, '--max-pending-reruns' how often at most",
     ),
     option(
         &["--vault-password-file", "--ask-vault-pass", "--vault-id", "--acct-file", "--acct-key"],

@@ -68,9 +68,7 @@ fn warn_of_others(sources: &Sources, view: View) {
             && !is_own(untrusted.reason)
         {
             let name = &source.name;
-            complain(&format!(
-                "warning: other users can change '{name}', which says what is done as root: {untrusted}"
-            ));
+            complain(&format!("warning: root is to use '{name}', which other users can change: {untrusted}"));
             complain(&format!("help: {}", untrusted.help()));
         }
     }

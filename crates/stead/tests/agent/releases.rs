@@ -198,6 +198,35 @@ fn a_machine_has_what_operators_signed_and_nothing_else() {
     shop.machine.stop();
 }
 
+/// The hold is signed, so that nobody who only serves the source can end it.
+#[test]
+fn a_machine_that_the_roster_holds_stays_until_another_one_lets_it_go() {
+    let mut shop = Shop::new();
+    shop.publish("one", FOR_WEB);
+    shop.enrol(BOTH);
+    shop.follow(&shop.folder());
+    shop.until_kept("one");
+    shop.stead(&format!("release roster hold web1 --for 3d --why sale --fleet fleet/root {BOTH}"));
+    shop.until_source(|source| source["Releases"]["HeldBecause"] == "sale");
+    shop.publish("two", FOR_WEB);
+    shop.machine.write("kept", "drifted\n");
+    shop.until_kept("one");
+    let source = shop.until_source(|source| source["Releases"]["HeldUntil"].is_string());
+    assert_eq!(
+        (&source["Failure"], &source["Releases"]["Staged"]["number"]),
+        (&Json::Null, &Json::from(1)),
+        "{source}"
+    );
+    let text = shop.machine.ok(&["status"]);
+    assert!(text.contains("Held         by the roster until ") && text.contains(": sale\n"), "{text}");
+    assert_eq!(shop.machine.status_and_code().1, Some(0), "{source}");
+    shop.stead(&format!("release roster unhold web1 --fleet fleet/root {BOTH}"));
+    shop.until_kept("two");
+    shop.until_source(|source| source["Releases"]["HeldUntil"].is_null());
+    assert_eq!(shop.log().matches("heldByRoster").count(), 1);
+    shop.machine.stop();
+}
+
 impl Shop {
     fn git(&self, words: &[&str]) {
         let names = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"];

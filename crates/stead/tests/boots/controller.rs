@@ -25,6 +25,14 @@ fn an_installed_controller_has_an_account_that_can_do_nothing_else() {
         Ok(machine) => machine,
         Err(reason) => return stead_testkit::skip(TEST, &reason),
     };
+    let has_server = machine.root("/usr/lib/postgresql").is_dir()
+        || match machine.install_packages(&["postgresql"]) {
+            Ok(()) => true,
+            Err(why) => {
+                stead_testkit::skip(&format!("{TEST}, with PostgreSQL"), &why);
+                false
+            }
+        };
     let wants = "/etc/systemd/system/multi-user.target.wants/stead-fleet.service";
     for path in ["/var/lib/stead-fleet", "/etc/systemd/system/stead-fleet.service", wants, "/etc/stead"] {
         machine.remove(path);
@@ -44,43 +52,78 @@ fn an_installed_controller_has_an_account_that_can_do_nothing_else() {
     machine.remove("/etc/stead/fleet.env");
     let printed = machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1", "--listen", "[::]:443"]);
     assert!(printed.starts_with("/etc/systemd/system/stead-fleet.service is installed; "), "{printed}");
-    answers(&machine, "https://127.0.0.1:443");
-    machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1"]);
-    answers(&machine, "https://127.0.0.1:7443");
+    answers(&machine, &printed, "https://127.0.0.1:443");
+    let printed = machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1"]);
+    answers(&machine, &printed, "https://127.0.0.1:7443");
     is_contained(&machine);
     machine.ok(&["systemctl", "kill", "--signal", "KILL", UNIT]);
     until(|| machine.run(&["systemctl", "is-active", UNIT]).status.success().then_some(()));
     machine.cut_power();
     machine.boot();
     machine.wait_until_started();
-    answers(&machine, "https://127.0.0.1:7443");
+    answers(&machine, &printed, "https://127.0.0.1:7443");
+    if has_server {
+        is_the_same_with_a_server(&machine);
+    }
     machine.shut_down();
+}
+
+/// The store is named in a file that only root reads: what is printed to do next is done in that store.
+fn is_the_same_with_a_server(machine: &Debian) {
+    let sql = "CREATE ROLE fleet LOGIN PASSWORD 'of-fleet'; CREATE DATABASE fleet OWNER fleet";
+    machine.ok(&["systemctl", "start", "postgresql.service"]);
+    until(|| {
+        machine.run(&["runuser", "-u", "postgres", "--", "psql", "-c", "SELECT 1"]).status.success().then_some(())
+    });
+    for statement in ["DROP DATABASE IF EXISTS fleet", "DROP ROLE IF EXISTS fleet"].into_iter().chain(sql.split("; ")) {
+        machine.ok(&["runuser", "-u", "postgres", "--", "psql", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+    }
+    machine.write(
+        "/etc/stead/fleet.env",
+        "STEAD_FLEET_STORE='host=127.0.0.1 dbname=fleet user=fleet password=of-fleet'\n",
+    );
+    machine.ok(&["chmod", "600", "/etc/stead/fleet.env"]);
+    machine.remove("/var/lib/stead-fleet/fleet.db");
+    let printed = machine.ok(&["stead-fleet", "install", "--name", "127.0.0.1"]);
+    answers(machine, &printed, "https://127.0.0.1:7443");
+    assert!(!machine.root("/var/lib/stead-fleet/fleet.db").exists(), "the store is not a file");
+    machine.remove("/etc/stead/fleet.env");
 }
 
 fn what_others_can_change_is_refused(machine: &Debian) {
     machine.write("/etc/stead/fleet.env", "STEAD_FLEET_STORE=host=db\n");
-    for (path, why) in [("/etc/stead/fleet.env", "is not trusted"), ("/usr/local/bin/stead-fleet", "others can change")]
-    {
+    for path in ["/etc/stead/fleet.env", "/usr/local/bin/stead-fleet"] {
         machine.ok(&["chmod", "o+w", path]);
         let refused = machine.run_text(&["stead-fleet", "install"]);
-        assert!(refused.contains("error: ") && refused.contains(path) && refused.contains(why), "{refused}");
+        let why = format!("'{path}', which others can change");
+        assert!(refused.contains("error: the service would ") && refused.contains(&why), "{refused}");
         machine.ok(&["chmod", "o-w", path]);
     }
     machine.ok(&["chmod", "600", "/etc/stead/fleet.env"]);
     assert!(!machine.run(&["getent", "passwd", "stead-fleet"]).status.success(), "nothing was done");
 }
 
-/// It runs as its account, and an operator whom that account makes is answered.
-fn answers(machine: &Debian, url: &str) {
+/// It runs as its account, and an operator whom the command makes that is printed, by the letter, is answered.
+fn answers(machine: &Debian, printed: &str, url: &str) {
     let state = machine.ok(&["systemctl", "show", UNIT, "-p", "ActiveState,UnitFileState,User"]);
     assert_eq!(state, "User=stead-fleet\nActiveState=active\nUnitFileState=enabled\n");
-    let script = format!(
-        "umask 077 && cd /var/lib/stead-fleet && stead-fleet operator ben --role approver > ben.token \
-         && stead-fleet status --url {url} --certificate tls.pem --token-file ben.token"
-    );
-    machine.ok(&["runuser", "-u", "stead-fleet", "--", "sh", "-c", &script]);
-    let others =
-        machine.ok(&["find", "/var/lib/stead-fleet", "(", "!", "-user", "stead-fleet", "-o", "-perm", "/077", ")"]);
+    let line = printed.lines().find_map(|line| line.strip_prefix("create an operator: ")).unwrap();
+    let token = machine.ok(&["sh", "-c", &line.replace(" NAME ", " ben ")]);
+    assert_eq!(token.lines().count(), 1, "{token}");
+    machine.write("/root/ben.token", &token);
+    let folder = "/var/lib/stead-fleet";
+    let certificate = format!("{folder}/tls.pem");
+    machine.ok(&[
+        "stead-fleet",
+        "status",
+        "--url",
+        url,
+        "--certificate",
+        &certificate,
+        "--token-file",
+        "/root/ben.token",
+    ]);
+    let others = machine.ok(&["find", folder, "(", "!", "-user", "stead-fleet", "-o", "-perm", "/077", ")"]);
     assert_eq!(others, "", "everything in the folder is the account's alone");
 }
 

@@ -216,6 +216,12 @@ pub struct ReleaseStatus {
     /// The file with the secrets of the newest release, which are not sealed to this machine yet: what was staged is kept meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+    /// Until when the roster holds the machine at the release that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<Timestamp>,
+    /// Why it is held, as the operators said who signed the roster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_because: Option<String>,
 }
 
 /// Reports that are sent.
