@@ -1,16 +1,24 @@
 """The modules of Ansible as resources, `Ansible.NAMESPACE.COLLECTION/MODULE`: a test is a run in check mode, a set a run."""
-import gc
-import json
 import os
-import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "common")]
-import ansible_docs as docs  # noqa: E402
-from adapter import go_on, holds_secret, judge, plain, plain_json  # noqa: E402
-from stead_resource import Failed, Invalid, Resource, Unsupported, run  # noqa: E402
+from start import go_on
+
+if __name__ == "__main__":
+    # Nothing else is loaded in a Python that only finds the other one.
+    go_on(os.path.abspath(__file__), "ansible")
+
+import gc
+import json
+import re
+
+import ansible_docs as docs
+from adapter import end, handed, holds_secret, plain_json, stated
+from start import judge
+from stead_resource import Failed, Invalid, Resource, Unsupported, run
 
 # Of what modules return: the rest is in `result`.
 OUTCOME = ("changed", "failed", "skipped", "diff", "invocation", "warnings", "deprecations", "exception", "msg", "_ansible_parsed")
@@ -46,18 +54,16 @@ class Module(Resource):
         return {"before": actual, "after": checked.after(), "changed": checked.differing(), **said}
 
     def close(self):
-        """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
         if self.ansible is not None:
-            self.ansible.nursery.close()
-            self.ansible.folder.cleanup()
-        os._exit(0)
+            self.ansible.server.close()
+            end(self.ansible.folder)
 
     def run(self, name, desired, call, check):
         if self.ansible is None:
             from ansible_run import Ansible
             self.ansible = Ansible()
-        arguments = {each: plain(value) for each, value in desired.items() if not each.startswith("_") and value is not None}
-        hidden = any(holds_secret(value) for value in desired.values())
+        arguments = {name: value for name, value in handed(desired).items() if value is not None}
+        hidden = holds_secret(desired)
         result = self.ansible.call(name, arguments, call, check, hidden)
         for warning in result.get("warnings") or []:
             call.log("warning", warning)
@@ -71,8 +77,7 @@ class Checked:
 
     def __init__(self, desired, result):
         self.result, self.changed = result, bool(result.get("changed"))
-        self.hidden = any(holds_secret(value) for value in desired.values())
-        self.stated = {name: value for name, value in desired.items() if not holds_secret(value)}
+        self.hidden, self.stated = holds_secret(desired), stated(desired)
         # A module without check mode is skipped in it, and so is one that has nothing to do.
         why = str(result.get("msg") or "it has no check mode")
         is_unknown = bool(result.get("skipped")) and "check mode" in why
@@ -102,7 +107,8 @@ class Checked:
         return {"result": plain_json(rest)} if rest and not self.hidden else {}
 
     def before(self):
-        return {**(self.stated if not self.changed else {}), **self.old, **self.returned()}
+        """What was there. What a module returned of a change is nothing of it."""
+        return self.old if self.changed else {**self.stated, **self.old, **self.returned()}
 
     def after(self):
         return {**self.stated, **self.new, **self.returned()}
@@ -137,7 +143,6 @@ def settle():
 def main():
     # What is loaded stays: collecting it would find nothing, for a fifth of the time that loading takes.
     gc.disable()
-    go_on(os.path.abspath(__file__), "ansible")
     settle()
     asked = sys.argv[1:2]
     if asked in (["list"], ["find"], ["schema"]):

@@ -3,7 +3,6 @@ a copy of it is made in a fraction of the time that a new Python takes.
 """
 import importlib
 import importlib.util
-import json
 import locale
 import os
 import selectors
@@ -23,8 +22,8 @@ MOST_PRINTED, TICK = 16 << 20, 0.1
 MOST_FILES = 1024
 
 
-class Nursery:
-    """The process that children come from, and the one that runs now."""
+class ForkServer:
+    """The process that children are copies of, and the one that runs now."""
 
     def __init__(self):
         self.end, other = socket.socketpair()
@@ -43,14 +42,14 @@ class Nursery:
         self.end.close()
         os.waitpid(self.process, 0)
 
-    def run(self, asked, call):
+    def run(self, code, arguments, call):
         """Runs a module, and returns what it printed. It and what it started are ended where the call is cancelled, or says too much."""
         pipes = [os.pipe(), os.pipe()]
-        text = json.dumps(asked).encode("utf-8", "surrogateescape")
-        socket.send_fds(self.end, [struct.pack("!I", len(text))], [written for _, written in pipes])
+        asked = "\0".join((code, call.directory, arguments)).encode("utf-8", "surrogateescape")
+        socket.send_fds(self.end, [struct.pack("!I", len(asked))], [written for _, written in pipes])
         for _, written in pipes:
             os.close(written)
-        self.end.sendall(text)
+        self.end.sendall(asked)
         child, = struct.unpack("!i", received(self.end, 4))
         out, err = [read for read, _ in pipes]
         try:
@@ -102,21 +101,25 @@ def received(end, size):
 
 
 def serve(end):
-    """Starts a child for each request, one after the other, and says what it was and how it ended."""
+    """Starts a child for each request, one after the other, and says what it was and how it ended. What this process writes to is copied
+    for each child: it does no more than it must."""
     from ansible.module_utils import basic
     for name in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)
     known = {}
-    practise(basic)
+    warm_up(basic)
     while True:
         head, ends, _, _ = socket.recv_fds(end, 4, 2)
         if not head:
             return
-        asked = json.loads(received(end, struct.unpack("!I", head + (received(end, 4 - len(head)) if len(head) < 4 else b""))[0]))
-        module = warm(asked["code"], known)
+        size, = struct.unpack("!I", head + (received(end, 4 - len(head)) if len(head) < 4 else b""))
+        code, directory, arguments = received(end, size).split(b"\0", 2)
+        module = known.get(code)
+        if module is None or not module.is_current():
+            module = known[code] = Module(code.decode())
         child = os.fork()
         if child == 0:
-            become(basic, asked, module, ends)
+            become(basic, module, directory, arguments, ends)
         try:
             os.setpgid(child, child)
         except OSError:
@@ -127,7 +130,7 @@ def serve(end):
         end.sendall(struct.pack("!i", os.waitpid(child, 0)[1]))
 
 
-def practise(basic):
+def warm_up(basic):
     """Does once what each module does with its options and its answer. Python keeps what it learns of types and the locale, and children
     have it; they would learn it again, each in memory of its own."""
     kinds = {"str": "a", "list": ["a"], "dict": {"a": 1}, "bool": True, "int": 1, "path": "/", "raw": None}
@@ -140,45 +143,50 @@ def practise(basic):
         pass  # Then each child learns it.
 
 
-def warm(code, known):
-    """Loads what a module imports, once, so that its children have it. Returns where the module is, and its code."""
-    if code.startswith("ansible_collections.") and not hasattr(warm, "finder"):
-        from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
-        places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
-        warm.finder = _AnsibleCollectionFinder([place for place in places if place])
-        warm.finder._install()
-    spec = None
-    try:
-        spec = importlib.util.find_spec(code)
-        mark = os.stat(spec.loader.get_filename(code)).st_mtime_ns
-        if known.get(code, [None])[0] != mark:
-            known.pop(code, None)
-            known[code] = mark, spec.loader.get_code(code)
-            importlib.import_module(code)
-    except (Exception, SystemExit):
-        pass  # It says so itself, as it runs.
-    sys.modules.pop(code, None)
-    return spec, known.get(code, [None, None])[1]
+class Module:
+    """The code of a module, and what it imports, which its children have. Nothing of it where it cannot be loaded: it says so as it runs."""
+
+    def __init__(self, name):
+        self.name, self.spec, self.code, self.mark = name, None, None, None
+        if name.startswith("ansible_collections.") and not hasattr(Module, "finder"):
+            from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
+            places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
+            Module.finder = _AnsibleCollectionFinder([place for place in places if place])
+            Module.finder._install()
+        try:
+            self.spec = importlib.util.find_spec(name)
+            self.path = self.spec.loader.get_filename(name)
+            self.mark = os.stat(self.path).st_mtime_ns
+            self.code = self.spec.loader.get_code(name)
+            importlib.import_module(name)
+        except (Exception, SystemExit):
+            pass
+        sys.modules.pop(name, None)
+
+    def is_current(self):
+        try:
+            return self.code is not None and os.stat(self.path).st_mtime_ns == self.mark
+        except OSError:
+            return False
 
 
-def become(basic, asked, module, ends):
+def become(basic, module, directory, arguments, ends):
     """Runs a module as the script that it is, and ends."""
     status = 1
     try:
         os.setpgid(0, 0)
-        os.chdir(asked["directory"])
+        os.chdir(directory)
         os.dup2(ends[0], 1)
         os.dup2(ends[1], 2)
         os.closerange(3, MOST_FILES)
-        basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = asked["text"].encode("utf-8", "surrogateescape"), PROFILE
-        code, (spec, compiled) = asked["code"], module
-        spec = spec or importlib.util.find_spec(code)
+        basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = arguments, PROFILE
+        spec = module.spec or importlib.util.find_spec(module.name)
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(basic.__file__))))
         script = sys.modules["__main__"] = types.ModuleType("__main__")
-        vars(script).update(_module_fqn=code, _modlib_path=package, __file__=spec.origin, __spec__=spec, __loader__=spec.loader,
+        vars(script).update(_module_fqn=module.name, _modlib_path=package, __file__=spec.origin, __spec__=spec, __loader__=spec.loader,
                             __package__=spec.parent, __cached__=spec.cached)
-        sys.argv = [spec.origin or code]
-        exec(compiled or spec.loader.get_code(code), vars(script))
+        sys.argv = [spec.origin or module.name]
+        exec(module.code or spec.loader.get_code(module.name), vars(script))
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1 if end.code else 0

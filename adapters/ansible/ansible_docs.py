@@ -9,7 +9,8 @@ import os
 import re
 import sys
 
-from adapter import judge, package, warn
+from adapter import warn
+from start import judge, package
 
 ADAPTER = "Ansible/Module"
 BUILTIN = "ansible.builtin"
@@ -334,12 +335,12 @@ def found(owner, wanted):
     return list(lines.values())
 
 
-def save(path, kept):
+def save(path, kept, **more):
     """Replaces the file as a whole: who else lists meanwhile reads the former one or this one."""
     try:
         descriptor = os.open(f"{path}.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "w") as file:
-            json.dump(kept, file)
+            json.dump(kept, file, **more)
         os.replace(f"{path}.{os.getpid()}", path)
     except OSError:
         pass

@@ -6,13 +6,14 @@ import inspect
 import json
 import os
 import re
-import shutil
-import stat
 import sys
 import tempfile
 
-from adapter import Refused, judge
-from ansible_child import PROFILE, Nursery
+import ansible_load
+from adapter import Refused
+from ansible_actions import answer_here
+from ansible_child import PROFILE, ForkServer
+from start import judge
 from stead_resource import Failed, Unsupported
 
 
@@ -21,19 +22,20 @@ class Ansible:
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="stead-ansible-")
-        self.nursery = Nursery()
+        # The process that modules come from has it from here, and so is it loaded once.
+        from ansible.module_utils import basic  # noqa: F401
+        self.server = ForkServer()
         os.environ.update({"ANSIBLE_LOCAL_TEMP": self.folder.name, "ANSIBLE_REMOTE_TEMP": self.folder.name,
                            "ANSIBLE_PIPELINING": "True", "ANSIBLE_DEPRECATION_WARNINGS": "False", "ANSIBLE_NOCOLOR": "1"})
+        ansible_load.quickly()
         from ansible import constants, context
         from ansible.module_utils.common.collections import ImmutableDict
-        from ansible.modules.stat import format_output
         from ansible.parsing.dataloader import DataLoader
         from ansible.playbook.block import Block
         from ansible.playbook.play import Play
         from ansible.plugins import loader as plugins
         from ansible.plugins.action import ActionBase
         from ansible.template import Templar
-        from ansible.utils.hashing import checksum as digest
         self.constants, self.context, self.plugins, self.Templar = constants, context, plugins, Templar
         if hasattr(plugins, "init_plugin_loader"):
             plugins.init_plugin_loader()
@@ -41,80 +43,34 @@ class Ansible:
         self.loader = DataLoader()
         self.play = Play().load({"name": "stead", "hosts": "localhost", "connection": "local", "gather_facts": False})
         self.block, self.facts, self.current = Block(play=self.play), {}, None
-        original, look, of_remote = ActionBase._execute_module, ActionBase._find_needle, ActionBase._execute_remote_stat
-        signature = inspect.signature(ActionBase._update_module_args).parameters
-
-        def execute(action, module_name=None, module_args=None, tmp=None, task_vars=None, persist_files=False,
-                    delete_remote_tmp=None, wrap_async=False, **more):
-            name = module_name or action._task.action
-            arguments = dict(action._task.args if module_args is None else module_args)
-            path, code = self.module(name)
-            if code is None:
-                return original(action, module_name=module_name, module_args=module_args, task_vars=task_vars, **more)
-            known = {name: value for name, value in more.items() if name in signature}
-            action._update_module_args(name, arguments, task_vars or {}, **known)
-            if name == "ansible.legacy.stat" and module_name:
-                # What an action asks for itself; a program is run for each of the two.
-                arguments = {"get_mime": False, "get_attributes": False, **arguments}
-            return self.result(action, self.child(code, arguments))
-
-        def find(action, dirname, needle):
-            path = look(action, dirname, needle)
-            why = (dirname == "templates" or action._task.action.endswith("script")) and judge(path)
-            if why:
-                raise Refused(why)
-            return path
-
-        def known(action, path, all_vars, follow, tmp=None, checksum=True):
-            """What the module `stat` says of a file or a folder: actions ask for it, and here is where it is. Links are for the module."""
-            place = os.path.join(self.current.directory, path)
-            try:
-                about = os.lstat(place)
-            except FileNotFoundError:
-                return {"exists": False, "checksum": "1"}
-            except OSError:
-                return of_remote(action, path, all_vars, follow, checksum=checksum)
-            is_file = stat.S_ISREG(about.st_mode) and os.access(place, os.R_OK)
-            if not is_file and not stat.S_ISDIR(about.st_mode):
-                return of_remote(action, path, all_vars, follow, checksum=checksum)
-            return {**format_output(None, path, about), "checksum": digest(place) if is_file and checksum else ""}
-
-        def make(action, remote_user=None):
-            action._connection._shell.tmpdir = tempfile.mkdtemp(prefix="ansible-tmp-", dir=self.folder.name)
-            return action._connection._shell.tmpdir
-
-        def remove(action, tmp_path, force=False):
-            if tmp_path:
-                shutil.rmtree(tmp_path, ignore_errors=True)
-                action._connection._shell.tmpdir = None
-
-        def permit(action, remote_paths, remote_user=None, execute=True):
-            for path in remote_paths if execute else ():
-                os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
-            return remote_paths
-
-        # The folder of a task is made and removed here, and its files may be run, not by shells.
-        ActionBase._execute_module, ActionBase._find_needle = execute, find
-        ActionBase._execute_remote_stat = known
-        ActionBase._make_tmp_path, ActionBase._remove_tmp_path, ActionBase._fixup_perms2 = make, remove, permit
+        self.modules, self.connection = {}, None
+        answer_here(self, ActionBase)
         gc.freeze()
         gc.enable()
 
     def module(self, name):
-        """The file of a module, and its name as code; None instead of the name where it is none that Ansible runs as a script of its own."""
-        found = self.plugins.module_loader.find_plugin_with_context(name, ".py")
-        path = getattr(found, "plugin_resolved_path", None)
-        if not found.resolved or not path:
-            raise Unsupported(f"there is no module '{name}'")
-        inner = re.search(r"/(ansible/modules|ansible_collections/\w+/\w+/plugins/modules)/(.+)\.py$", path)
+        """The name of a module as code, or nothing where it is none that Ansible runs as a script of its own."""
+        if name not in self.modules:
+            found = self.plugins.module_loader.find_plugin_with_context(name, ".py")
+            path = getattr(found, "plugin_resolved_path", None)
+            if not found.resolved or not path:
+                raise Unsupported(f"there is no module '{name}'")
+            self.modules[name] = path, None, None
+        path, mark, code = self.modules[name]
         why = judge(path)
         if why:
             raise Refused(why)
-        with open(path, "rb") as file:
-            is_new = b"module_utils" in file.read()
+        if mark != os.stat(path).st_mtime_ns:
+            self.modules[name] = path, os.stat(path).st_mtime_ns, self.code(name, path)
+        return self.modules[name][2]
+
+    def code(self, name, path):
+        inner = re.search(r"/(ansible/modules|ansible_collections/\w+/\w+/plugins/modules)/(.+)\.py$", path)
         if os.geteuid() == 0 and not inner:
             raise Refused(f"'{name}' is not used as root: '{path}' is neither of Ansible nor of a collection")
-        return path, inner and is_new and f"{inner[1]}/{inner[2]}".replace("/", ".") or None
+        with open(path, "rb") as file:
+            is_new = b"module_utils" in file.read()
+        return inner and is_new and f"{inner[1]}/{inner[2]}".replace("/", ".") or None
 
     def call(self, name, arguments, call, check, hidden):
         """What a module returned."""
@@ -134,9 +90,7 @@ class Ansible:
         has_action = self.plugins.action_loader.has_plugin(action_name)
         variables = {"ansible_python_interpreter": sys.executable, "ansible_facts": dict(self.facts), "ansible_check_mode": check,
                      "ansible_diff_mode": True, "inventory_hostname": "localhost", "playbook_dir": call.directory}
-        connection = self.plugins.connection_loader.get("ansible.legacy.local", context, os.devnull)
-        connection.set_options(var_options=variables)
-        connection._shell.set_options(var_options=variables)
+        connection = self.connect(context, variables)
         templar = self.Templar(loader=self.loader, variables=variables)
         action = self.plugins.action_loader.get(
             action_name if has_action else "ansible.legacy.normal", task=task, connection=connection, play_context=context,
@@ -151,6 +105,15 @@ class Ansible:
             return self.of_exception(error)
         finally:
             action.cleanup()
+
+    def connect(self, context, variables):
+        """The connection to this machine, which is the same for all calls."""
+        if self.connection is None:
+            self.connection = self.plugins.connection_loader.get("ansible.legacy.local", context, os.devnull)
+            self.connection.set_options(var_options=variables)
+            self.connection._shell.set_options(var_options=variables)
+        self.connection._play_context = context
+        return self.connection
 
     def learn(self, action, variables):
         """Which program manages services and packages: the actions ask for it in each task otherwise."""
@@ -180,7 +143,7 @@ class Ansible:
         else:
             from ansible.module_utils.common.json import AnsibleJSONEncoder as encoder
         text = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}, cls=encoder)
-        printed = self.nursery.run({"code": code, "text": text, "directory": self.current.directory}, self.current)
+        printed = self.server.run(code, text, self.current)
         return {**printed, "stdout_lines": printed["stdout"].splitlines(), "stderr_lines": printed["stderr"].splitlines()}
 
     def result(self, action, printed):

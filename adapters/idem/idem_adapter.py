@@ -1,18 +1,25 @@
 """The states of Idem as resources, `Idem.a.b/c`: a test is a call with `ctx.test`, a set one without."""
-import copy
-import inspect
-import json
 import os
-import re
 import sys
-import tempfile
-import typing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "common")]
-from adapter import go_on, holds_secret, plain, plain_json  # noqa: E402
-from stead_resource import Failed, Invalid, Pending, Resource, Unsupported, run  # noqa: E402
+from start import go_on
+
+if __name__ == "__main__":
+    # Nothing else is loaded in a Python that only finds the other one.
+    go_on(os.path.abspath(__file__), "idem")
+
+import copy
+import inspect
+import json
+import re
+import tempfile
+import typing
+
+from adapter import end, handed, holds_secret, plain_json, stated
+from stead_resource import Failed, Invalid, Pending, Resource, Unsupported, run
 
 ADAPTER, PROFILE, RUN = "Idem/State", "default", "stead"
 SUBS = ("idem", "exec", "states", "acct", "tool", "evbus", "rend", "source", "esm", "reconcile", "resource")
@@ -143,7 +150,7 @@ class State(Resource):
     def call(self, ref, function, rule, desired, test, call):
         kept = call.pending or {}
         name = desired.get("name") or call.type
-        arguments = {each: plain(value) for each, value in desired.items() if each not in ("name", "fun") and not each.startswith("_")}
+        arguments = handed(desired, "name", "fun")
         try:
             result = self.idem.call(ref, function, name, arguments, test, kept.get("rerun_data"))
         except Failed:
@@ -169,7 +176,7 @@ class Returned:
     def __init__(self, desired, result, comments):
         old, new, changes = (result.get(name) for name in ("old_state", "new_state", "changes"))
         absent = desired.get("_exist") is False
-        if any(map(holds_secret, desired.values())):
+        if holds_secret(desired):
             old, new, changes, comments = old and {}, new and {}, changes and {"new": {}}, []
         self.comments = comments
         self.before = {**(stated(desired) if old is None and not absent and not changes else {}), **state(old)}
@@ -192,10 +199,6 @@ def state(value):
     """A state as properties."""
     value = plain_json(value)
     return value if isinstance(value, dict) else {} if value is None else {"value": value}
-
-
-def stated(desired):
-    return {name: value for name, value in desired.items() if not holds_secret(value)}
 
 
 def comments_of(result):
@@ -277,15 +280,12 @@ def version(text):
 
 
 def main():
-    go_on(os.path.abspath(__file__), "idem")
     idem = Idem()
     if sys.argv[1:2] == ["list"]:
         print("\n".join(map(json.dumps, listed(idem))))
     else:
         run(State(idem))
-        # Taking apart what is loaded takes longer than a program is given to end.
-        idem.folder.cleanup()
-        os._exit(0)
+        end(idem.folder)
 
 
 if __name__ == "__main__":

@@ -234,11 +234,11 @@ fn processor_time() -> Duration {
     Duration::from_millis(fields[13..15].iter().map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum())
 }
 
-/// A hundred tasks take a twelfth of the processor time of `ansible-playbook`, or less, where all of them change something and where none does; also
+/// A hundred tasks take a fifteenth of the processor time of `ansible-playbook`, or less, where all of them change something and where none does; also
 /// without optimizations and where the processors have much else to do. The time on the clock is said.
 #[test]
-fn a_hundred_tasks_take_a_twelfth_of_the_time() {
-    const TEST: &str = "a_hundred_tasks_take_a_twelfth_of_the_time";
+fn a_hundred_tasks_take_a_fifteenth_of_the_time() {
+    const TEST: &str = "a_hundred_tasks_take_a_fifteenth_of_the_time";
     if stead_testkit::asked("STEAD_PEERS").is_none() {
         return skip(TEST, "it runs ansible-playbook where STEAD_PEERS is stated");
     }
@@ -264,7 +264,7 @@ fn a_hundred_tasks_take_a_twelfth_of_the_time() {
         );
         assert!(ours.statuses().values().all(|each| each == status), "{}{}", ours.stdout, ours.stderr);
         assert!(theirs.stdout.contains("ok=100 ") && theirs.stdout.contains(changed), "{}", theirs.stdout);
-        assert!(factors[0] >= 12.0, "{factors:?}");
+        assert!(factors[0] >= 15.0, "{factors:?}");
     }
 }
 
@@ -306,6 +306,74 @@ fn a_module_without_check_mode_is_unknown() {
     assert!(!path.exists());
     assert_eq!(site.apply("apply", &resources).code, Some(0));
     assert_eq!(fs::read_to_string(path).unwrap(), "again\n");
+}
+
+/// The state before a change has nothing of what the module returned of it; where nothing changes it was so before.
+#[test]
+fn what_was_there_has_no_result_of_a_change() {
+    let Some(site) = Site::new("what_was_there_has_no_result_of_a_change") else { return };
+    let folder = site.folder("work");
+    let set = |of: &str, properties: Json, more: &[&str]| {
+        let (of, input) = (format!("Ansible.ansible.builtin/{of}"), properties.to_string());
+        site.stead(&folder, &[&["dsc", "resource", "set", "-r", &of, "-i", &input, "-o", "json"], more].concat()).json()
+    };
+    let made = json!({"path": folder.join("made"), "state": "directory"});
+    for more in [&["--what-if"][..], &[]] {
+        let said = set("file", made.clone(), more);
+        assert_eq!(said["beforeState"]["_exist"], false, "{said}");
+        assert!(said["beforeState"].get("result").is_none() && said["afterState"].get("result").is_some(), "{said}");
+    }
+    let said = set("file", made, &[]);
+    assert_eq!(said["beforeState"]["result"], said["afterState"]["result"], "{said}");
+    let said = set("command", json!({"argv": ["echo", "said"]}), &[]);
+    assert_eq!(said["afterState"]["result"]["stdout"], "said", "{said}");
+    assert!(said["beforeState"].get("result").is_none(), "{said}");
+}
+
+/// What actions ask of files is answered as the modules of Ansible answer it: paths with variables and the home, links, files that are not text,
+/// folders and what is not there. Ciphers, which are loaded as they are needed, are there for a template.
+#[test]
+fn actions_see_what_is_there() {
+    let Some(site) = Site::new("actions_see_what_is_there") else { return };
+    let folder = site.folder("work");
+    fs::write(folder.join("bytes"), b"a\0b").unwrap();
+    fs::write(folder.join("old"), "old\n").unwrap();
+    fs::create_dir(folder.join("deep")).unwrap();
+    std::os::unix::fs::symlink("old", folder.join("link")).unwrap();
+    let copied = |name: &str, dest: &str| json!({"name": name, "type": "Ansible.ansible.builtin/copy", "properties": {"content": "new\n", "dest": dest}});
+    let path = |name: &str| folder.join(name).display().to_string();
+    let own = folder.strip_prefix(site.home.path()).unwrap().display().to_string();
+    let resources = json!([
+        copied("absent", &path("absent")),
+        copied("text", &path("old")),
+        copied("bytes", &path("bytes")),
+        copied("home", &format!("~/{own}/home")),
+        copied("variable", &format!("$HOME/{own}/variable")),
+    ]);
+    let texts = |ended: &Ended| -> BTreeMap<String, Json> {
+        let report = ended.json();
+        let instances = report["instances"].as_array().unwrap().iter();
+        instances
+            .map(|each| (each["name"].as_str().unwrap().to_owned(), each["changes"][0]["before"].clone()))
+            .collect()
+    };
+    let plan = site.apply("plan", &resources);
+    let before = texts(&plan);
+    assert_eq!(before["text"], "old\n", "{}", plan.stdout);
+    assert_eq!(before["absent"], "", "{}", plan.stdout);
+    assert!(!before["bytes"].to_string().contains("a\\u0000b"), "{}", plan.stdout);
+    let applied = site.apply("apply", &resources);
+    assert!(applied.statuses().values().all(|status| status == "changed"), "{}{}", applied.stdout, applied.stderr);
+    for name in ["absent", "old", "bytes", "home", "variable"] {
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "new\n", "{name}");
+    }
+    let again = site.apply("apply", &resources);
+    assert!(again.statuses().values().all(|status| status == "unchanged"), "{}{}", again.stdout, again.stderr);
+    fs::write(folder.join("vault.j2"), "{{ 'open' | vault('word', salt='0123456789abcdef') | unvault('word') }}")
+        .unwrap();
+    let template = json!([{"name": "vault", "type": "Ansible.ansible.builtin/template", "properties": {"src": "vault.j2", "dest": path("vault")}}]);
+    let written = site.apply("apply", &template);
+    assert_eq!(fs::read_to_string(path("vault")).unwrap_or_default(), "open", "{}{}", written.stdout, written.stderr);
 }
 
 /// What a module says must be the answer of a module: everything else is a failure of that instance, and of no other.
