@@ -319,10 +319,12 @@ impl<'a> Planner<'a> {
         Ok(Some(format!("{made}, but {words}: {}", failure.message)))
     }
 
-    /// Goes on without the state that was to be read, and returns whether that can be done: before a change, and where the
-    /// resource has given its verdict.
+    /// Goes on without the state that was to be read, and returns whether that can be done: before a change, also one that is
+    /// only predicted, and where the resource has given its verdict.
     fn goes_on_unread(&mut self) -> bool {
-        let is_before_change = self.call.operation == Operation::Set && self.lacks_before() && self.set.is_none();
+        let is_before_change = self.call.operation == Operation::Set
+            && self.lacks_before()
+            && (self.set.is_none() || self.call.execution == Execution::WhatIf);
         match (self.stage, &mut self.test) {
             (Stage::Before, _) if is_before_change => self.before = Some(Reading::default()),
             (Stage::Test, Some(TestReply { actual: unread @ None, in_desired_state: Some(_), .. })) => {

@@ -13,7 +13,14 @@ impl Planner<'_> {
         if self.lacks_before_set() {
             return self.read(Stage::Before);
         }
-        let Some(reply) = self.set.take() else { return Ok(PlannerStep::Invoke(Method::Set(Execution::WhatIf))) };
+        if self.set.is_none() {
+            return Ok(PlannerStep::Invoke(Method::Set(Execution::WhatIf)));
+        }
+        // It changed nothing: what the answer does not say was there still is.
+        if self.lacks_before() {
+            return self.read(Stage::Before);
+        }
+        let reply = self.set.take().unwrap_or_default();
         let before = self.take_before();
         let overlaid = || Reading { state: overlaid(&before, self.desired, &self.rules).into(), metadata: None };
         let after = reply.after.unwrap_or_else(overlaid);
