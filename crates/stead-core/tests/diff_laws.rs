@@ -52,7 +52,7 @@ fn can_be_paired(wanted: &[Value], free: &[Value]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: stead_testkit::cases(stead_testkit::ALL_LAWS, 1500), ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_differs_from_itself(state in state()) {

@@ -198,7 +198,7 @@ fn world(json: Json) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: stead_testkit::cases(stead_testkit::ALL_LAWS, 2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_is_read_or_refused_within_it(text in scraps()) {

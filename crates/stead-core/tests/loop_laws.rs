@@ -306,14 +306,8 @@ fn line(graph: &Graph, node: stead_core::id::NodeId, facts: &Facts) -> String {
     format!("{} {properties:?} {needs:?}", place.path)
 }
 
-/// The usual number of cases, or as many as the variable says.
-fn cases() -> ProptestConfig {
-    let cases = stead_testkit::times("STEAD_LOOPS", 256);
-    ProptestConfig::with_cases(u32::try_from(cases).unwrap_or(u32::MAX))
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases("STEAD_LOOPS", 256)))]
 
     /// A document with loops has the instances, the order, the needs and the properties of the one that is written out.
     #[test]

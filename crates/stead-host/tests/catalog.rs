@@ -531,7 +531,7 @@ fn apply(machine: &Machine, change: &Change) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases(stead_testkit::ALL_LAWS, 64)))]
 
     /// Whatever happens to the files between two runs, a run with an index sees what one without sees.
     #[test]

@@ -67,14 +67,8 @@ fn sorted_text(value: &Value) -> String {
     }
 }
 
-/// The usual number of cases, or as many as the variable says.
-fn cases() -> ProptestConfig {
-    let cases = stead_testkit::times("STEAD_LAYERS", 256);
-    ProptestConfig::with_cases(u32::try_from(cases).unwrap_or(u32::MAX))
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases("STEAD_LAYERS", 256)))]
 
     #[test]
     fn the_last_layer_of_a_machine_counts(layers in prop::collection::vec(written(), 0..6), role in prop::sample::select(ROLES.to_vec())) {

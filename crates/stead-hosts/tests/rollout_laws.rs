@@ -47,7 +47,7 @@ fn at_least_one(number: usize) -> NonZeroUsize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases(stead_testkit::ALL_LAWS, 10_000)))]
 
     #[test]
     fn never_more_is_broken_than_the_rule_allows_and_there_is_an_end(

@@ -65,7 +65,7 @@ fn position(text: &str, offset: usize) -> serde_json::Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(u32::try_from(stead_testkit::times("STEAD_EDITS", 40)).unwrap()))]
+    #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases("STEAD_EDITS", 40)))]
 
     #[test]
     fn any_edits_leave_the_server_as_it_would_be_without_them(edits in prop::collection::vec(edit(), 1..12)) {

@@ -237,7 +237,11 @@ fn openssh_reads_the_only_key() {
     let pieces = pieces.prop_map(|pieces| pieces.concat().trim_end_matches([' ', '\t']).to_owned());
     let entry = select(["A", "B"].map(|sign| format!(" ssh-ed25519 {}", key(sign))).to_vec());
     let line = (pieces.clone(), entry.clone(), pieces, entry).prop_map(|(a, b, c, d)| format!("{a}{b}{c}{d}\n"));
-    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: stead_testkit::cases(stead_testkit::ALL_LAWS, 100),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     // The digests of the keys in a file.
     let listed = |file: &Path| -> Vec<String> {
         let printed = Command::new("ssh-keygen").args(["-l", "-f"]).arg(file).output().unwrap().stdout;

@@ -78,6 +78,17 @@ pub fn times(variable: &str, usual: usize) -> usize {
     asked(variable).unwrap_or_else(|| usual * asked("STEAD_DOSE").unwrap_or(1))
 }
 
+/// How many cases a law is tried with: what `PROPTEST_CASES` asks for, which is for all laws, or as often as [`times`] says.
+///
+/// # Panics
+/// When a variable holds no number.
+pub fn cases(variable: &str, usual: usize) -> u32 {
+    u32::try_from(asked(ALL_LAWS).unwrap_or_else(|| times(variable, usual))).unwrap_or(u32::MAX)
+}
+
+/// The variable that asks for a number of cases of each law: one that has no variable of its own is tried as often as it says.
+pub const ALL_LAWS: &str = "PROPTEST_CASES";
+
 /// The number that an environment variable asks for, if it is set.
 ///
 /// # Panics

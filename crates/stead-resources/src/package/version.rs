@@ -266,7 +266,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: stead_testkit::cases(stead_testkit::ALL_LAWS, 300), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn the_order_is_that_of_rpm(left in "([0-3]:)?[0-9a-c^~._]{1,8}(-[0-9a~^.]{1,3})?", right in "([0-3]:)?[0-9a-c^~._]{1,8}(-[0-9a~^.]{1,3})?") {

@@ -152,7 +152,7 @@ impl Origin {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: u32::try_from(stead_testkit::times("STEAD_STATES", 12)).unwrap(),
+        cases: stead_testkit::cases("STEAD_STATES", 12),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -168,7 +168,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: stead_testkit::cases(stead_testkit::ALL_LAWS, 96), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A name is accepted when git does; but for those that could be taken for something else.
     #[test]
