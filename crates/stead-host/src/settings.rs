@@ -270,7 +270,7 @@ impl UnusableFile {
             SettingsPlace::Policy => {
                 vec![format!("error[{}]: the policy {path} cannot be used: {reason}", codes::POLICY.id)]
             }
-            _ => {
+            SettingsPlace::Workspace | SettingsPlace::User | SettingsPlace::Settings | SettingsPlace::Defaults => {
                 vec![format!("Ignoring the settings file {path}: {reason}")]
             }
         };
@@ -380,7 +380,9 @@ impl Reader {
         match place {
             // Settings of later versions are for later programs.
             SettingsPlace::Defaults => node.get(VERSION).map(|node| self.layer(node)).unwrap_or_default(),
-            _ => self.layer(node),
+            SettingsPlace::Policy | SettingsPlace::Workspace | SettingsPlace::User | SettingsPlace::Settings => {
+                self.layer(node)
+            }
         }
     }
 

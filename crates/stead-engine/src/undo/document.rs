@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::UndoWay;
+use stead_host::operate::{can_be_stated, former_properties};
 use stead_host::store::images::SetEntry;
 use stead_resources::builtin;
 use stead_system::fs::ImageNode;
@@ -107,7 +108,7 @@ impl Undo {
                 item.before.node != ImageNode::Absent && item.is_of(set) && !self.goes_after(path, item)
             };
             let needs: Vec<String> = self.items.iter().filter(by).map(|(_, item)| id(item)).collect();
-            let properties = covered(set, former_properties(set, before), secrets);
+            let properties = covered(set, properties_before(set, before), secrets);
             Some(json!({
                 "name": name_of(set), "type": set.type_name, "dependsOn": needs, "properties": properties,
             }))
@@ -155,24 +156,12 @@ fn name_of(set: &SetEntry) -> &str {
 
 /// The properties that set a former state again: what the instance states or has by a default, as it was, and all of what it removed. A
 /// resource that is not built in is handed all that it said of what was there.
-fn former_properties(set: &SetEntry, before: &Map<String, Json>) -> Map<String, Json> {
-    let mut properties = Map::new();
-    for (name, value) in stated(set).into_iter().flatten() {
-        properties.insert(name.clone(), before.get(name).unwrap_or(value).clone());
-    }
-    if removed(set, before) || is_not_built_in(set) && !is_absent(before) {
-        let is_set = |name: &str| !name.starts_with('_') && !says(set, name, "readOnly") || name == "_exist";
-        let all = before.iter().filter(|(name, _)| is_set(name));
-        properties.extend(all.map(|(name, value)| (name.clone(), value.clone())));
-    }
-    if !is_absent(before) {
-        let defaults = before.iter().filter(|(name, _)| says(set, name, "default") && !says(set, name, "writeOnly"));
-        properties.extend(defaults.map(|(name, value)| (name.clone(), value.clone())));
-    }
-    if before.get("_exist") == Some(&Json::Bool(false)) {
-        properties.insert("_exist".to_owned(), Json::Bool(false));
-    }
-    properties
+fn properties_before(set: &SetEntry, before: &Map<String, Json>) -> Map<String, Json> {
+    let nothing = Map::new();
+    let is_whole = removed(set, before) || is_not_built_in(set);
+    let is_default = |name: &str| says(set, name, "default") && !says(set, name, "writeOnly");
+    let counts = |name: &str| is_whole && can_be_stated(name) || is_default(name);
+    former_properties(stated(set).unwrap_or(&nothing), before, counts)
 }
 
 fn stated(set: &SetEntry) -> Option<&Map<String, Json>> {

@@ -5,7 +5,7 @@ use stead_core::manifest::UndoWay;
 
 use super::state::{bare, listed, unequal};
 use super::{Checker, Depth, codes};
-use crate::operate::settable;
+use crate::operate::{can_be_stated, former_properties, settable};
 use crate::provider::{Plain, State};
 
 impl Checker<'_> {
@@ -55,17 +55,11 @@ impl Checker<'_> {
         state.get("_exist") == Some(&json!(false)) || stated.all(|(name, _)| state.get(name).is_some())
     }
 
-    /// The properties that an undo sets: those that are stated, with what `get` reported of them and besides.
+    /// The properties that an undo sets.
     fn former(&self, before: &State) -> Json {
-        let mut former = bare(&self.desired);
+        let desired = bare(&self.desired);
         let before = settable(bare(before), self.schema.as_deref());
-        let (Some(members), Some(reported)) = (former.as_object_mut(), before.as_object()) else { return former };
-        if reported.get("_exist") == Some(&json!(false)) {
-            members.insert("_exist".to_owned(), json!(false));
-        } else {
-            let all = reported.iter().filter(|(name, _)| !name.starts_with('_') || *name == "_exist");
-            members.extend(all.map(|(name, value)| (name.clone(), value.clone())));
-        }
-        former
+        let (Some(stated), Some(reported)) = (desired.as_object(), before.as_object()) else { return desired };
+        Json::Object(former_properties(stated, reported, can_be_stated))
     }
 }

@@ -28,6 +28,7 @@ use stead_core::wire::results::operation_name;
 use self::attempt::Attempt;
 use self::cover::Cover;
 pub(crate) use self::former::settable;
+pub use self::former::{can_be_stated, former_properties};
 use self::opened::Opened;
 use self::reseal::Resealer;
 use crate::provider::{Asked, Context, Provider, TraceLevel};
