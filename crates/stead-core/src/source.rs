@@ -1,6 +1,7 @@
 //! Sources and places in them.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// One of the texts that a run is made from: the document, or one that it includes.
@@ -62,6 +63,8 @@ pub struct Source {
     pub text: Arc<String>,
     /// True if messages show nothing of the text: it may hold secrets.
     pub is_private: bool,
+    /// Stretches of the text that messages do not show: secrets that the document states.
+    hidden: Vec<(u32, u32)>,
     lines: Arc<OnceLock<Vec<u32>>>,
 }
 
@@ -72,13 +75,19 @@ impl Source {
         if text.starts_with('\u{feff}') {
             text.remove(0);
         }
-        Self { name: name.into(), text: Arc::new(text), is_private: false, lines: Arc::default() }
+        Self { name: name.into(), text: Arc::new(text), is_private: false, hidden: Vec::new(), lines: Arc::default() }
     }
 
     /// Returns it marked private, so that messages show nothing of its text.
     #[must_use]
     pub fn private(self) -> Self {
         Self { is_private: true, ..self }
+    }
+
+    /// The stretches of a part of the text that messages do not show, as bytes of that part.
+    pub(crate) fn hidden_in(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let within = move |at: u32| (at as usize).clamp(part.start, part.end) - part.start;
+        self.hidden.iter().map(move |(start, end)| within(*start)..within(*end)).filter(|found| !found.is_empty())
     }
 
     /// Returns whether it has no text, only a name, such as an argument whose value nobody is to see.
@@ -162,6 +171,16 @@ impl Sources {
         };
         let known = self.iter().find(is_new).map(|(id, _)| id);
         known.unwrap_or_else(|| self.add(new))
+    }
+
+    /// Has messages show stars for stretches of text: secrets that a document states.
+    pub fn hide(&mut self, spans: impl IntoIterator<Item = Span>) {
+        for span in spans {
+            if let Some(source) = self.0.get_mut(usize::from(span.source.0)) {
+                let place = (span.start, span.end);
+                source.hidden.extend((!source.hidden.contains(&place)).then_some(place));
+            }
+        }
     }
 
     /// The source of that number, if there is one.

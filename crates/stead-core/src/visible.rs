@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::Path;
 
 /// Returns whether a terminal obeys a character instead of showing it: control characters (C0 and C1), those that
 /// change the direction of text, and line separators.
@@ -29,6 +30,41 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 pub fn visible_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     let is_hidden = |character: char| is_obeyed(character) && !kept.contains(&character);
     escaped(text, is_hidden, |out, character| out.extend(character.escape_default()))
+}
+
+/// A path as text. One that is not UTF-8 is written as a shell takes it, and as `ls` of GNU shows it: no two have the same text,
+/// and none has that of a path that begins with '/' and is UTF-8.
+///
+/// # Examples
+/// ```
+/// use std::ffi::OsStr;
+/// use std::os::unix::ffi::OsStrExt as _;
+/// use std::path::Path;
+///
+/// use stead_core::visible::path_text;
+///
+/// assert_eq!(path_text(Path::new("/srv/naïve")), "/srv/naïve");
+/// assert_eq!(path_text(OsStr::from_bytes(b"/srv/caf\xe9's").as_ref()), r"$'/srv/caf\xe9\'s'");
+/// ```
+pub fn path_text(path: &Path) -> Cow<'_, str> {
+    bytes_text(path.as_os_str().as_encoded_bytes())
+}
+
+/// Bytes as [`path_text`] writes them, such as the target of a link.
+pub fn bytes_text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = "$'".to_owned();
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(&chunk.valid().replace('\\', r"\\").replace('\'', r"\'"));
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(out, r"\x{byte:02x}");
+        }
+    }
+    out.push('\'');
+    Cow::Owned(out)
 }
 
 /// JSON or a part of it, in which characters that a terminal would obey are written as JSON does: `\u202e`. It means the same.

@@ -16,7 +16,7 @@ use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::implied::{self, Known, after_packages, causes, implied};
+use crate::implied::{self, Known, after_packages, as_stated, causes, implied};
 use crate::prepared::Prepared;
 use crate::real_paths::RealPaths;
 use crate::session::Session;
@@ -44,7 +44,7 @@ impl Session {
                 let Prepared { graph, sources, facts, .. } = &*prepared;
                 let budget = &Budget::new(Budget::DOCUMENT);
                 let stated = StatedNeeds { graph, sources, facts, seal: &*self.vault, budget };
-                let warnings = implied::warnings(&contradicted, &known, &stated);
+                let warnings = implied::warnings(&contradicted, &known, &stated, self.system_root());
                 prepared.warnings.extend(warnings);
             }
         }
@@ -91,9 +91,9 @@ impl Session {
                 graph.add_order(first, second);
             }
         }
-        prepared.warnings.extend(warnings(&prepared.graph, found));
+        prepared.warnings.extend(warnings(&prepared.graph, found, self.system_root()));
         prepared.warnings.extend(disagreements.iter().map(|found| disagreement(&prepared.graph, found)));
-        prepared.warnings.extend(erasures.iter().map(|found| found.finding(&prepared.graph)));
+        prepared.warnings.extend(erasures.iter().map(|found| found.finding(&prepared.graph, self.system_root())));
     }
 
     /// The instances that remove lines from a file which others add to it, in the order of the later one of both.
@@ -131,7 +131,7 @@ impl Session {
         let loose = self.after_packages(&prepared.graph, &known).into_iter();
         let mut causes: BTreeMap<_, _> =
             loose.map(|each| (each, "packages in front of it, which may bring what it uses".to_owned())).collect();
-        causes.extend(self::causes(&prepared.graph, &known));
+        causes.extend(self::causes(&prepared.graph, &known, self.system_root()));
         causes
     }
 
@@ -195,7 +195,8 @@ impl Session {
         let states = self.states_among(graph, desired);
         let disagreements = besides(disagreements(states.iter().map(|(id, states)| (*id, states.as_slice()))), &found);
         let differing = disagreements.iter().filter(|found| is_new(found.first, found.second));
-        let news = news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found));
+        let news =
+            news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found, self.system_root()));
         news.chain(differing.map(|found| disagreement(graph, found))).collect()
     }
 
@@ -321,9 +322,10 @@ impl Erasure {
         if self.in_order { self.adding } else { self.removing }
     }
 
-    fn finding(&self, graph: &Graph) -> Diagnostic {
+    fn finding(&self, graph: &Graph, root: Option<&Path>) -> Diagnostic {
         let (one, other) = (graph.label(self.removing), graph.label(self.adding));
-        let message = format!("{one} removes a line from '{}' that {other} adds to it", self.path.display());
+        let path = as_stated(root, &self.path);
+        let message = format!("{one} removes a line from '{}' that {other} adds to it", path.display());
         Diagnostic::warning(&CONFLICT, graph.declaration(self.second()).name.span, message)
             .with_label(graph.declaration(self.first()).name.span, "the other one")
             .with_help("remove one of them, or let 'match' fit other lines only")
@@ -374,9 +376,9 @@ pub(crate) fn written_out(properties: &Template) -> Object {
     entries.map(|entry| (entry.key.as_ref().to_owned(), entry.value.literal())).collect()
 }
 
-fn warnings(graph: &Graph, found: &[Conflict]) -> Vec<Diagnostic> {
+fn warnings(graph: &Graph, found: &[Conflict], root: Option<&Path>) -> Vec<Diagnostic> {
     let equal = |one, other| agree(graph.node(one).stated.as_ref(), graph.node(other).stated.as_ref());
-    found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
+    found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found, root)).collect()
 }
 
 /// The desired state of an instance, if it is known before anything runs that it will be reached.
@@ -397,10 +399,11 @@ fn is_same(graph: &Graph, found: &Conflict, equal: impl Fn(NodeId, NodeId) -> bo
     graph.node(first).manifest.type_name == graph.node(second).manifest.type_name && equal(first, second)
 }
 
-fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
+fn finding(graph: &Graph, found: &Conflict, root: Option<&Path>) -> Diagnostic {
     let Conflict { first, second, about, path } = found;
+    let path = &*as_stated(root, path);
     let (one, other) = (graph.label(*first), graph.label(*second));
-    Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message(&one, &other, *about, path))
+    Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message((&one, &other), *about, path))
         .with_label(graph.declaration(*first).name.span, "the other one")
         .with_help(match about {
             _ if stead_resources::account_at(path).is_some() => "let both state the same, or remove one of them",
@@ -412,7 +415,7 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
         })
 }
 
-fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String {
+fn message((one, other): (&str, &str), about: Contradiction, path: &Path) -> String {
     if let Some(account) = stead_resources::account_at(path) {
         return format!("{one} and {other} contradict each other about {account}");
     }

@@ -2,9 +2,9 @@
 
 mod packages;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::Path;
 
 use stead_core::claims::{Claims, Provision, Stake, Ties};
@@ -62,45 +62,63 @@ pub(crate) enum Cause<'k> {
     Provision(&'k Provision),
 }
 
-impl fmt::Display for Cause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Within(path) | Self::Emptied(path) => write!(f, "'{}'", path.display()),
-            Self::Path(path) => thing(path).fmt(f),
-            Self::Provision(Provision::Path(path)) => thing(path).fmt(f),
-            Self::Provision(Provision::Removals(folder)) => write!(f, "what is removed from '{}'", folder.display()),
-            Self::Provision(Provision::Package(name)) => write!(f, "the package '{name}'"),
-            Self::Provision(Provision::PackageSource) => f.write_str("the sources of packages"),
-        }
+/// A path as a document for the system below a root states it.
+pub(crate) fn as_stated<'p>(root: Option<&Path>, path: &'p Path) -> Cow<'p, Path> {
+    match root.and_then(|root| path.strip_prefix(root).ok()) {
+        Some(within) => Cow::Owned(Path::new("/").join(within)),
+        None => Cow::Borrowed(path),
     }
 }
 
 /// An account, where the path is that of its record.
-fn thing(path: &Path) -> String {
-    stead_resources::account_at(path).unwrap_or_else(|| format!("'{}'", path.display()))
+fn thing(root: Option<&Path>, path: &Path) -> String {
+    let path = as_stated(root, path);
+    stead_resources::account_at(&path).unwrap_or_else(|| format!("'{}'", path.display()))
 }
 
 impl Cause<'_> {
+    /// The thing as messages name it.
+    fn shown(&self, root: Option<&Path>) -> String {
+        match self {
+            Self::Within(path) | Self::Emptied(path) => format!("'{}'", as_stated(root, path).display()),
+            Self::Path(path) => thing(root, path),
+            Self::Provision(Provision::Path(path)) => thing(root, path),
+            Self::Provision(Provision::Removals(folder)) => {
+                format!("what is removed from '{}'", as_stated(root, folder).display())
+            }
+            Self::Provision(Provision::Package(name)) => format!("the package '{name}'"),
+            Self::Provision(Provision::PackageSource) => "the sources of packages".to_owned(),
+        }
+    }
+
     /// The clause that follows the name of the instance that comes second; `None` where it may come first as well: a source
     /// of packages may need the packages of another one.
-    fn reason(&self) -> Option<String> {
+    fn reason(&self, root: Option<&Path>) -> Option<String> {
+        let shown = || self.shown(root);
         match self {
-            Self::Within(path) | Self::Emptied(path) if stead_resources::account_at(path).is_some() => {
-                Some(format!("it manages {}", thing(path)))
+            Self::Within(path) | Self::Emptied(path)
+                if stead_resources::account_at(&as_stated(root, path)).is_some() =>
+            {
+                Some(format!("it manages {}", thing(root, path)))
             }
-            Self::Within(_) => Some(format!("{self} is in that directory")),
-            Self::Emptied(_) => Some(format!("{self} is removed from it first")),
+            Self::Within(_) => Some(format!("{} is in that directory", shown())),
+            Self::Emptied(_) => Some(format!("{} is removed from it first", shown())),
             Self::Provision(Provision::PackageSource) => None,
-            Self::Path(_) | Self::Provision(_) => Some(format!("it uses {self}")),
+            Self::Path(_) | Self::Provision(_) => Some(format!("it uses {}", shown())),
         }
     }
 }
 
 /// The warnings about order that the document states and that contradicts what its instances need, one for each place.
-pub(crate) fn warnings(contradicted: &[Contradicted], all: &[Known], stated: &StatedNeeds<'_>) -> Vec<Diagnostic> {
+pub(crate) fn warnings(
+    contradicted: &[Contradicted],
+    all: &[Known],
+    stated: &StatedNeeds<'_>,
+    root: Option<&Path>,
+) -> Vec<Diagnostic> {
     let mut reasons = BTreeMap::new();
     each(stated.graph, all, |implied, cause| {
-        if let Some((implied, reason)) = adjacent(stated.graph, implied).zip(cause.reason()) {
+        if let Some((implied, reason)) = adjacent(stated.graph, implied).zip(cause.reason(root)) {
             reasons.entry(implied).or_insert(reason);
         }
     });
@@ -151,11 +169,11 @@ pub(crate) fn implied(graph: &Graph, all: &[Known]) -> BTreeSet<Implied> {
 }
 
 /// Returns the order that is implied, and for each pair why.
-pub(crate) fn causes(graph: &Graph, all: &[Known]) -> BTreeMap<Implied, String> {
+pub(crate) fn causes(graph: &Graph, all: &[Known], root: Option<&Path>) -> BTreeMap<Implied, String> {
     let mut found = BTreeMap::new();
     each(graph, all, |implied, cause| {
         if let Some(implied) = adjacent(graph, implied) {
-            found.entry(implied).or_insert_with(|| cause.to_string());
+            found.entry(implied).or_insert_with(|| cause.shown(root));
         }
     });
     found

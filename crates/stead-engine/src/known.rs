@@ -1,5 +1,7 @@
 //! The resources that there are, as the core asks for them.
 
+use std::path::Path;
+
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Expansion, ExpansionFinding, FoundResource, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
@@ -54,12 +56,24 @@ impl Known<'_> {
                 let why_missing = || self.missing_module(type_name).map(|why| (module(why), None));
                 let missing = self.missing_resource(type_name).map(|(why, help)| (why, Some(help)));
                 let (why, help) = missing.or_else(why_missing).unwrap_or_default();
-                let usual = || error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned()));
+                let usual = || error.help().or_else(|| Some(self.advice_on_unknown(type_name)));
                 (if why.is_empty() { why } else { format!(": {why}") }, help.or_else(usual))
             }
         };
         let message = format!("Resource not found: {type_name}{version}{why}");
         FoundResource::Nothing(Unresolved { lacks: error.into(), message, help, meant })
+    }
+
+    /// Returns advice about a type that nothing declares, and to which none is near.
+    fn advice_on_unknown(&self, type_name: &TypeName) -> String {
+        let list = "`stead resource list` shows which there are";
+        if type_name.as_str().to_lowercase().starts_with("microsoft.windows") {
+            return format!("it is a resource for Windows; {list}");
+        }
+        match self.discovery.find_problem(|problem| problem.untrusted().map(Path::to_owned)) {
+            Some(path) => format!("'{}' is not trusted and was not read: it may declare it; {list}", path.display()),
+            None => list.to_owned(),
+        }
     }
 
     /// The reason why a PowerShell module that is there does not have a resource, and the advice about it.

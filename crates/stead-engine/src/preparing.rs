@@ -46,6 +46,7 @@ impl Session {
     ) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, findings) = document::of_tree(source, text, read, &Limits::default());
+        self.sources.hide(document.secret_defaults());
         self.prepare_ordered(document, findings, supplied.into())
     }
 
@@ -76,7 +77,9 @@ impl Session {
     fn parse(&mut self, name: &str, text: impl Into<String>) -> (Document, Vec<Diagnostic>) {
         let source = Source::new(name, text);
         let text = Arc::clone(&source.text);
-        document::parse(self.sources.add(source), &text, &Limits::default())
+        let (document, findings) = document::parse(self.sources.add(source), &text, &Limits::default());
+        self.sources.hide(document.secret_defaults());
+        (document, findings)
     }
 
     fn prepare_parsed(

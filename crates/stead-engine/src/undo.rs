@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use stead_core::manifest::UndoWay;
+use stead_core::visible::path_text;
 use stead_host::store::images::{Entry, KeptContent, Read, Scene, SetEntry};
 use stead_system::fs::{FsError, Image, ImageNode, Mark, SystemPath, Writes};
 
@@ -33,6 +34,8 @@ pub struct Undo {
 /// One path that the run changed.
 pub(crate) struct Item {
     pub(crate) place: SystemPath,
+    /// The path, from the root of the system.
+    path: PathBuf,
     /// The path as documents and messages have it.
     pub(crate) shown: String,
     pub(crate) before: Image,
@@ -167,8 +170,8 @@ impl Undo {
 impl Item {
     fn new(place: SystemPath, path: &Path) -> Self {
         let (before, content) = (Image::default(), KeptContent::default());
-        let shown = path.to_string_lossy().into_owned();
-        Self { place, shown, before, is_kept: false, content, left: None, instances: Vec::new() }
+        let shown = path_text(path).into_owned();
+        Self { place, path: path.to_owned(), shown, before, is_kept: false, content, left: None, instances: Vec::new() }
     }
 
     /// Takes in what was there before another change.

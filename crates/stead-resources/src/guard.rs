@@ -1,5 +1,6 @@
 //! Commands that must accept new content before it is in place.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
@@ -34,7 +35,26 @@ pub(crate) struct OwnGuard {
     pub(crate) accepted: &'static str,
     /// A complaint about what another instance may bring.
     pub(crate) missing: &'static str,
+    /// The keyword that begins a line with the paths of other files, in small letters. They would be those of the running system:
+    /// for another one the command is given the content without such lines.
+    pub(crate) include: &'static str,
 }
+
+impl OwnGuard {
+    /// The content without the lines that include other files; lines keep their numbers.
+    fn alone(self, content: &[u8]) -> Vec<u8> {
+        let is_include = |line: &[u8]| {
+            let word = line.trim_ascii_start();
+            let word = word.strip_prefix(b"\"").unwrap_or(word);
+            let length = self.include.len();
+            word.get(..length).is_some_and(|word| word.eq_ignore_ascii_case(self.include.as_bytes()))
+                && word.get(length).is_none_or(|next| !next.is_ascii_alphanumeric())
+        };
+        let line = |line: &[u8]| if is_include(line) { Vec::new() } else { line.to_vec() };
+        content.split(|byte| *byte == b'\n').map(line).collect::<Vec<_>>().join(&b'\n')
+    }
+}
+
 text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f]+ [^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
 
 impl<'a> Text<'a> for Guard<'a> {
@@ -101,13 +121,16 @@ impl Guard<'_> {
             |error: &std::io::Error| transient(PROPERTY, format!("cannot hand the content to a command: {error}"));
         let folder = Scratch::new(false).map_err(|error| not_handed(&error.source))?;
         let copy = folder.path().join(path.file_name().unwrap_or_default());
-        folder.create_file(&copy, content, 0o600).map_err(|error| not_handed(&error))?;
+        let elsewhere = self.own.filter(|_| !cx.manages_running_system());
+        let content = elsewhere.map_or(Cow::Borrowed(content), |own| Cow::Owned(own.alone(content)));
+        folder.create_file(&copy, &content, 0o600).map_err(|error| not_handed(&error))?;
         let copy = copy.display().to_string();
         let about = |failure: Failure| Failure { property: Some(format!("/{PROPERTY}")), ..failure };
         let what = format!("'{}'", self.shown(&path.display().to_string()));
         let ended = program::run(cx, &self.invocation(&copy), &what).map_err(about)?;
         let says = |words: &str| ended.errors().any(|line| line.contains(words));
-        if ended.code == 0 || self.own.is_some_and(|own| says(own.accepted)) {
+        let is_of_machine = |own: OwnGuard| says(own.accepted) || elsewhere.is_some() && says(own.missing);
+        if ended.code == 0 || self.own.is_some_and(is_of_machine) {
             Ok(())
         } else {
             let may_pass = self.own.is_none_or(|own| says(own.missing));

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Entries, Item, ItemKind};
+use stead_core::visible::{bytes_text, path_text};
 use stead_system::fs::{self, AsHandle, Coverage, FileKind, FsError, Handle, How, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
@@ -25,7 +26,7 @@ pub(crate) fn item(place: &Place, shown: String, patience: &Patience) -> Result<
 
 /// What a link leads to; nothing, where it is another thing by now.
 fn target(place: &Place) -> String {
-    place.read_link().map(|target| String::from_utf8_lossy(&target).into_owned()).unwrap_or_default()
+    place.read_link().map(|target| bytes_text(&target).into_owned()).unwrap_or_default()
 }
 
 /// Each level takes a descriptor.
@@ -93,7 +94,7 @@ impl Walk<'_> {
         for (name, kind) in entries {
             let path = below.join(&name);
             let end = if kind == FileKind::Directory { "/" } else { "" };
-            self.found.push(format!("{}{end}", path.display()));
+            self.found.push(format!("{}{end}", path_text(&path)));
             match (kind, depth) {
                 (FileKind::Directory, 0) => self.found.mark_incomplete(),
                 (FileKind::Directory, depth) => self.descend(directory, &name, &path, depth - 1)?,
@@ -113,7 +114,7 @@ pub(crate) fn is_filled(place: &Place) -> Result<bool, FsError> {
 
 /// A path as it is shown: what the instance states, and what is below it.
 pub(crate) fn shown(stated: &str, below: &Path) -> String {
-    Path::new(stated).join(below).display().to_string()
+    path_text(&Path::new(stated).join(below)).into_owned()
 }
 
 /// A directory with nothing in it.

@@ -102,7 +102,8 @@ impl From<FsError> for Failure {
             _ => FailureKind::System,
         };
         let message = match &error {
-            FsError::System { source, .. } | FsError::Flush { source, .. } => format!("{error}: {}", reason(source)),
+            FsError::System { source, .. } => format!("{error}: {}{}", reason(source), advice(source)),
+            FsError::Flush { source, .. } => format!("{error}: {}", reason(source)),
             FsError::UntrustedLink { .. } => format!("{error}. Name the path that it leads to"),
             FsError::KeepsChanging(_) => format!("{error}. Stop that program, or let it alone manage the file"),
             FsError::WrongKind { found: FileKind::Symlink, wanted: FileKind::File, .. } => {
@@ -115,6 +116,15 @@ impl From<FsError> for Failure {
             _ => error.to_string(),
         };
         Self { property: Some("/path".to_owned()), ..Self::new(kind, message) }
+    }
+}
+
+/// Returns advice about an error of the system, to stand behind its reason.
+pub fn advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied && !crate::user::is_root() {
+        ". Run stead as root, or as a user who may do that"
+    } else {
+        ""
     }
 }
 

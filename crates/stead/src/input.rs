@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::bundle::{self, Bundle, BundleError, Reach};
-use stead_core::diag::{Diagnostic, any_error};
+use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, Source};
 use stead_core::value::{Sensitive, Value};
@@ -38,7 +38,7 @@ const STANDARD_INPUT: &str = "<stdin>";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The file is not there, or not to be read.
-    #[error("cannot read {path}: {}", stead_system::fs::reason(source))]
+    #[error("cannot read {path}: {}{}", stead_system::fs::reason(source), advice(path, source.kind()))]
     File { path: PathBuf, source: io::Error },
     /// It may have no end, or nobody who writes it.
     #[error("cannot read {path}: not a regular file")]
@@ -61,6 +61,9 @@ pub(crate) enum Unreadable {
     /// There is nothing in it.
     #[error("Empty input provided{}", file.as_deref().map(|file| format!(": {file} is empty")).unwrap_or_default())]
     Empty { file: Option<String> },
+    /// There is nothing in what should be a document.
+    #[error("Empty input provided{}; a document begins with 'resources:'", file.as_deref().map(|file| format!(": {file} is empty")).unwrap_or_default())]
+    NoDocument { file: Option<String> },
     /// Whoever reads it first gets all of it.
     #[error("standard input can be read only once; use a file for the other input")]
     StandardInputTwice,
@@ -72,9 +75,54 @@ pub(crate) enum Unreadable {
     ParametersPath,
 }
 
+/// Returns advice about a file that cannot be read: the one that was probably meant.
+fn advice(path: &Path, kind: io::ErrorKind) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match kind {
+        io::ErrorKind::NotFound => {
+            let names = file_names(folder);
+            let meant = path.file_name().and_then(|name| nearest_file(name.to_str()?, &names));
+            meant.map(|meant| format!("; {}", did_you_mean(&path.with_file_name(meant).display().to_string())))
+        }
+        io::ErrorKind::IsADirectory => {
+            let names = file_names(path);
+            let document = names.iter().find(|name| [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end)));
+            let example = document.map(|name| format!(", such as {}", path.join(name).display()));
+            Some(format!("; name a file in it{}", example.unwrap_or_default()))
+        }
+        _ => None,
+    }
+    .unwrap_or_default()
+}
+
+/// The file that was probably meant by a name: of those that differ least before the first dot, the one with the same ending.
+fn nearest_file<'n>(name: &str, names: &'n [String]) -> Option<&'n str> {
+    let parts = |name: &'n str| name.split_once('.').unwrap_or((name, ""));
+    let (stem, ending) = name.split_once('.').filter(|(stem, _)| !stem.is_empty())?;
+    let has = |stem: &str| names.iter().any(|name| parts(name).0 == stem);
+    let meant = if has(stem) { stem } else { nearest(stem, names.iter().map(|name| parts(name).0))? };
+    let alike = || names.iter().map(String::as_str).filter(|name| parts(name).0 == meant);
+    alike().find(|name| parts(name).1 == ending).or_else(|| alike().next())
+}
+
+/// The names of the files in a folder, some of them where there are very many.
+fn file_names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(1000);
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
 /// Reads a document, or the bundle of one, whose files the session then uses instead of those in the folder.
 fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreadable> {
-    let bundle = match delivered(session, path)? {
+    let as_document = |error| match error {
+        Unreadable::Empty { file } => Unreadable::NoDocument { file },
+        other => other,
+    };
+    let bundle = match delivered(session, path).map_err(as_document)? {
         Delivered::Document(text) => return Ok(text),
         Delivered::Bundle(bundle) => Arc::new(bundle),
     };

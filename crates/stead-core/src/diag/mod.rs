@@ -9,6 +9,7 @@ pub(crate) mod secret_forms;
 pub use json::to_json;
 pub use meant::{Meant, did_you_mean, nearest};
 pub use render::{render, render_all, snippet};
+pub use secret_forms::covered;
 
 use std::fmt;
 
@@ -167,7 +168,7 @@ impl Diagnostic {
         Self {
             code,
             severity: Severity::Error,
-            message: message.into(),
+            message: without_url_secrets(message.into()),
             span: Some(span),
             labels: Vec::new(),
             help: None,
@@ -188,7 +189,7 @@ impl Diagnostic {
     /// Returns the finding with a hint.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+        Self { help: Some(without_url_secrets(help.into())), ..self }
     }
 
     /// Returns the finding with another place that explains it.
@@ -252,6 +253,11 @@ impl Diagnostic {
         let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
         format!("{place}{}[{}]: {}", self.severity.as_str(), self.code, self.message)
     }
+}
+
+/// A message without the passwords and tokens of addresses that it repeats.
+fn without_url_secrets(message: String) -> String {
+    if message.contains("://") { covered(&message).into_owned() } else { message }
 }
 
 /// Returns whether any of them keeps a document from being used.

@@ -144,9 +144,22 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     };
     let text = source.text.get(from..upto)?.trim_end_matches('\r');
     let length = text.len();
+    let text = without_hidden(text, source.hidden_in(from..from + length));
     let mark = (at - from).min(length)..end.saturating_sub(from).min(length);
     let (line, column) = source.line_column(span.start);
-    Some(Excerpt { source, text: shown(text), line, column, mark, cut })
+    Some(Excerpt { source, text, line, column, mark, cut })
+}
+
+/// A line without secrets of the document and what has the form of one, and without what a terminal would obey.
+fn without_hidden(text: &str, hidden: impl Iterator<Item = Range<usize>>) -> Cow<'_, str> {
+    let mut line = Cow::Borrowed(text);
+    for range in hidden {
+        line.to_mut().replace_range(range.clone(), &"*".repeat(range.len()));
+    }
+    match line {
+        Cow::Borrowed(text) => shown(text),
+        Cow::Owned(text) => Cow::Owned(shown(&text).into_owned()),
+    }
 }
 
 /// A line without what has the form of a secret, and without what a terminal would obey.
@@ -200,7 +213,8 @@ fn suggested<'s>(secret: &Lines, finding: &'s Diagnostic, sources: &'s Sources) 
     let whole = excerpt.mark.len() == (span.end - span.start) as usize;
     let is_shown = !excerpt.source.is_private && !secret.contains(&(span.source, excerpt.line));
     let is_plain = !replacement.contains(is_obeyed) && *covered(replacement) == **replacement;
-    let readable = whole && !excerpt.cut && is_shown && is_plain;
+    let is_hidden = excerpt.source.hidden_in(span.start as usize..span.end as usize).next().is_some();
+    let readable = whole && !is_hidden && !excerpt.cut && is_shown && is_plain;
     readable.then(|| {
         Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
     })

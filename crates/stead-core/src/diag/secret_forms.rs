@@ -11,7 +11,7 @@ pub(crate) const MYSQL: [&str; 7] =
     ["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "mariadb-admin"];
 
 /// The forms that secrets have in text, each with the secret as its first group or as all of it.
-pub(crate) static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
+pub(crate) static FORMS: LazyLock<[(&str, Regex); 6]> = LazyLock::new(|| {
     let mysql = MYSQL.join("|");
     [
         // In prose no line ends behind it.
@@ -22,14 +22,36 @@ pub(crate) static FORMS: LazyLock<[(&str, Regex); 5]> = LazyLock::new(|| {
             pattern(r"\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
         ),
         ("the password in a URL", pattern(r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:'"]*:([^\s/?#@'"]+)@"#)),
+        (
+            "the token in a URL",
+            pattern(
+                r#"(?i)[?&;](?:[a-z0-9_.-]*(?:token|secret|signature|passw(?:or)?d|api[_-]?key|access[_-]?key)|sig|pass|pwd|jwt)=([^\s&;#'"<>]+)"#,
+            ),
+        ),
         ("a MySQL password", pattern(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),
     ]
 });
 
+/// The default of a secret parameter in one line with its type, as in JSON that is one line: also where the text has
+/// mistakes for which it cannot be read.
+static DEFAULTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    let default = r#"\bdefaultValue["']?\s*:\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^{}]*\}|[^\s,{}"'][^,{}]*)"#;
+    let secure = r"\bsecure(?:String|Object)\b";
+    [format!("(?i){secure}[^{{}}]*{default}"), format!("(?i){default}[^{{}}]*{secure}")].map(|form| pattern(&form))
+});
+
 /// A text in which each letter of what has the form of a secret is a star; no place in it moves.
-pub(super) fn covered(text: &str) -> Cow<'_, str> {
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::covered;
+///
+/// assert_eq!(covered("https://ada:correct@h/?token=horse&port=1"), "https://ada:*******@h/?token=*****&port=1");
+/// ```
+pub fn covered(text: &str) -> Cow<'_, str> {
     let mut covered = Cow::Borrowed(text);
-    for range in FORMS.iter().flat_map(|(_, form)| matches(form, text)) {
+    let forms = FORMS.iter().map(|(_, form)| form).chain(DEFAULTS.iter());
+    for range in forms.flat_map(|form| matches(form, text)) {
         covered.to_mut().replace_range(range.clone(), &"*".repeat(range.len()));
     }
     covered

@@ -222,6 +222,11 @@ impl Reader<'_> {
                         known.join(", ")
                     )
                 }
+                "type" | "properties" | "dependsOn" | "condition" | "copy" | "requireVersion"
+                    if owner == Owner::Document =>
+                {
+                    format!("'{key}' belongs to an instance: write it below 'resources', indented like its 'name'")
+                }
                 _ => format!("its keys are {}", known.join(", ")),
             }),
         });

@@ -192,9 +192,30 @@ fn context_word(context: SecurityContext) -> &'static str {
     CONTEXTS.iter().find(|(_, each)| *each == context).map_or("", |(word, _)| word)
 }
 
+/// Returns what to do about a list in place of a document, by its first element.
+fn help_for_list(first: &Node) -> Option<&'static str> {
+    let has = |keys: &[&str]| keys.iter().any(|key| first.get(key).is_some());
+    if has(&["type"]) {
+        Some("write 'resources:' in the line above the list")
+    } else if has(&["hosts", "tasks", "roles", "import_playbook"]) {
+        Some(
+            "this is a playbook of Ansible: each of its tasks becomes an instance below 'resources:', of which `stead new document` writes an example",
+        )
+    } else {
+        None
+    }
+}
+
 impl Reader<'_> {
     fn document(&mut self, source: SourceId, root: Node) -> Document {
         let mut document = Document { source, ..Document::default() };
+        if let Kind::Array(items) = &root.kind
+            && let Some(help) = items.first().and_then(help_for_list)
+        {
+            let message = "a document must be an object, found a list";
+            self.report(Diagnostic::error(&codes::WRONG_KIND, root.span, message).with_help(help));
+            return document;
+        }
         let Some((span, entries)) = self.object(root, "a document") else { return document };
         let mut has_resources = false;
         for Entry { key, key_span, value } in entries {

@@ -433,6 +433,26 @@ fn in_namespace(name: &str) -> Option<&str> {
     name.strip_prefix(NAMESPACE)?.strip_prefix('.')
 }
 
+/// The function that other languages call by a name.
+fn of_other_languages(name: &str) -> Option<&'static str> {
+    const NAMES: [(&[&str], &str); 12] = [
+        (&["upper", "uppercase", "ucase", "upcase"], "toUpper"),
+        (&["lower", "lowercase", "lcase", "downcase"], "toLower"),
+        (&["len", "size", "count"], "length"),
+        (&["env", "getenv", "environ"], "envvar"),
+        (&["eq", "equal", "is"], "equals"),
+        (&["gt"], "greater"),
+        (&["lt"], "less"),
+        (&["strip", "trimspace", "chomp"], "trim"),
+        (&["str", "tostring", "to_string", "to_s"], "string"),
+        (&["b64encode", "base64encode"], "base64"),
+        (&["b64decode", "base64decode"], "base64ToString"),
+        (&["default", "ifnull", "nvl", "coalescelist"], "coalesce"),
+    ];
+    let lower = name.to_lowercase();
+    NAMES.iter().find(|(words, _)| words.contains(&&*lower)).map(|(_, function)| *function)
+}
+
 fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
     find(name).ok_or_else(|| {
         let names = || functions().iter().map(|function| function.name);
@@ -440,6 +460,7 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
             Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
             None => match names()
                 .find(|each| in_namespace(each) == Some(name))
+                .or_else(|| of_other_languages(name))
                 .map(Meant::only)
                 .or_else(|| Meant::word(name, names()))
             {

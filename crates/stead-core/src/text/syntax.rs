@@ -251,6 +251,9 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn indentation(&self) -> Diagnostic {
+        if let Some(finding) = self.missing_space_above() {
+            return finding;
+        }
         let (start, line) = self.line();
         let blank = line.len() - line.trim_start_matches(' ').len();
         let message = format!("the line is indented by {blank} spaces, which matches no line above it");
@@ -265,7 +268,18 @@ impl<'t> Fault<'_, 't> {
         if !matches!(kind, ErrorKind::SimpleKeyExpected | ErrorKind::ExpectedBlockMappingKey) {
             return None;
         }
-        let (start, line) = self.line();
+        self.missing_space_in(self.line())
+    }
+
+    /// `key:value` in the line above, which then is text that the line at the fault does not continue.
+    fn missing_space_above(&self) -> Option<Diagnostic> {
+        let (start, _) = self.line();
+        let above = self.text.get(..start)?.trim_end();
+        let (start, line) = self.line_of(above.len());
+        line.trim_start().starts_with("- ").then(|| self.missing_space_in((start, line)))?
+    }
+
+    fn missing_space_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {
         let word = line.trim_start_matches([' ', '-']);
         let colon = word.find(':')?;
         let key = word.get(..colon)?;

@@ -64,7 +64,7 @@ impl Checked<'_> {
             if rest.remove(name).is_none() {
                 return found;
             }
-            if is_written_out(value) {
+            if is_written_out(value) || self.is_unknown_name(&failure) {
                 meant.extend(failure.reason.as_deref().and_then(Reason::meant).into_iter().flat_map(Meant::into_words));
                 found.push(self.refused(&failure, outline));
             }
@@ -132,6 +132,13 @@ impl Checked<'_> {
         self.pass.with_hint(finding, &Fault { reason, property, value, advice, accepts })
     }
 
+    /// Returns whether the resource has no property of a name that the text states: whatever its value is.
+    fn is_unknown_name(&self, failure: &Failure) -> bool {
+        let pointer = failure.property.as_deref().unwrap_or_default();
+        matches!(failure.reason.as_deref(), Some(Reason::Unknown { .. }))
+            && stated_at(&self.properties, pointer).is_some_and(|(_, place)| place.is_some())
+    }
+
     /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.
     fn place(&self, pointer: &str) -> Span {
         stated_at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
@@ -165,7 +172,9 @@ fn property_of(pointer: &str) -> Cow<'_, str> {
 /// Returns whether a mismatch stays one whatever is still to be computed or opened.
 fn is_certain(properties: &Template, mismatch: &SchemaMismatch) -> bool {
     let mut value = properties;
-    for step in pointer::steps(&mismatch.pointer) {
+    let is_unknown_name = matches!(mismatch.reason, Reason::Unknown { .. });
+    let mut steps = pointer::steps(&mismatch.pointer).peekable();
+    while let Some(step) = steps.next() {
         if is_open(value) {
             return false;
         }
@@ -174,6 +183,10 @@ fn is_certain(properties: &Template, mismatch: &SchemaMismatch) -> bool {
             _ => value.get(&step),
         };
         let Some(inner) = inner else { return true };
+        // A name is in the text, whatever its value is.
+        if is_unknown_name && steps.peek().is_none() {
+            return true;
+        }
         value = inner;
     }
     !is_open(value) && (mismatch.is_shallow || is_written_out(value))

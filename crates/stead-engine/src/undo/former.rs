@@ -1,7 +1,7 @@
 //! The resource that puts back what was at a path: `Stead/Former`, which only the document of an undo uses.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,6 +11,7 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Capabilities, Manifest, UndoWay, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
+use stead_core::visible::{bytes_text, path_text};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Image, ImageNode, Loss, format_mode};
 
@@ -117,7 +118,7 @@ impl FormerPaths {
             return refused(why.to_owned());
         }
         if let Some(other) = self.foreign(item) {
-            return refused(format!("'{}' in it is not of the run, and stays", other.display()));
+            return refused(format!("'{}' in it is not of the run, and stays", path_text(&other)));
         }
         match item.why_unknown().filter(|_| !self.force) {
             Some(why) => refused(format!("{why}. --force takes it back all the same")),
@@ -130,11 +131,10 @@ impl FormerPaths {
         if item.before.node == ImageNode::Directory {
             return None;
         }
-        let within = Path::new(&item.shown);
         let names = item.place.names().ok()?;
         let is_own = |name: &PathBuf| {
-            let below = within.join(name);
-            below.to_str().and_then(|path| self.items.get(path)).is_some_and(|own| own.before.node == ImageNode::Absent)
+            let own = self.items.get(&*path_text(&item.path.join(name)));
+            own.is_some_and(|own| own.before.node == ImageNode::Absent)
         };
         names.into_iter().find(|name| !is_own(name))
     }
@@ -165,7 +165,7 @@ impl Item {
         let kind = match &image.node {
             ImageNode::Directory => "directory",
             ImageNode::Link(target) => {
-                add("target", Value::from(String::from_utf8_lossy(target).into_owned()));
+                add("target", Value::from(bytes_text(target).into_owned()));
                 "link"
             }
             _ => "file",

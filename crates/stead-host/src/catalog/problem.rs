@@ -104,6 +104,11 @@ impl CatalogProblem {
         }
     }
 
+    /// The path of a manifest that is there and was not read, since others could have changed it.
+    pub fn untrusted(&self) -> Option<&Path> {
+        matches!(self.reason, ProblemReason::Untrusted(_)).then_some(&*self.path)
+    }
+
     /// For a manifest that declares this type and is invalid: its first error with its place, and what to do about it.
     pub fn first_error_of(&self, type_name: &TypeName) -> Option<(String, Option<String>)> {
         let ProblemReason::Invalid { source, findings } = &self.reason else { return None };

@@ -38,6 +38,7 @@ pub enum Entry {
     /// Something is about to be changed: what was there. The content of a file is beside it.
     Kept {
         /// Where, from the root of the system, without links.
+        #[serde(with = "stead_system::fs::path_bytes")]
         path: PathBuf,
         /// What was there.
         image: Image,
@@ -49,6 +50,7 @@ pub enum Entry {
         /// The instance.
         instance: String,
         /// Where.
+        #[serde(with = "stead_system::fs::path_bytes")]
         path: PathBuf,
         /// What is there now; `None` where it cannot be read.
         mark: Option<Mark>,
@@ -64,10 +66,12 @@ pub enum Entry {
 #[serde(rename_all = "camelCase")]
 pub struct Scene {
     /// The root of the system; none is the running one.
+    #[serde(with = "stead_system::fs::path_bytes::option")]
     pub root: Option<PathBuf>,
     /// The document.
     pub origin: String,
     /// The folder that relative paths start from.
+    #[serde(with = "stead_system::fs::path_bytes")]
     pub folder: PathBuf,
     /// What acts on changes: each instance, with those whose changes it acts on.
     pub handlers: Vec<(String, Vec<String>)>,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind};
+use stead_core::visible::{bytes_text, path_text};
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{
     self, FileKind, Former, FsError, Handle, How, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
@@ -90,7 +91,7 @@ impl Drift {
             Difference::Extra => self.extra += 1,
         }
         if self.lines.len() < Self::SHOWN {
-            self.lines.push(format!("{}: {}", what.word(), path.display()));
+            self.lines.push(format!("{}: {}", what.word(), path_text(path)));
         }
     }
 }
@@ -356,7 +357,7 @@ impl<'a> Mirror<'a> {
         {
             self.lose(place, &entry.below)?;
         }
-        self.creates(&entry.below, ItemKind::Symlink { target: String::from_utf8_lossy(&target).into_owned() });
+        self.creates(&entry.below, ItemKind::Symlink { target: bytes_text(&target).into_owned() });
         let Some(place) = self.make_way(entry, found)? else { return Ok(()) };
         place.replace_by_link(fs::os_text(&target), ownership)?;
         Ok(())

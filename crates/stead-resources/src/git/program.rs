@@ -149,8 +149,17 @@ impl Git<'_> {
         }
         let has_credentials = self.remote.is_some_and(|remote| remote.credentials.is_some());
         let is_redirect = has_credentials && failure.message.contains("returned error: 30");
-        let hint =
-            if is_redirect { ". With credentials redirects are refused: state the address they lead to" } else { "" };
+        let is_out_of_reach =
+            ["unable to access", "Could not read from remote repository", "does not appear to be a git"]
+                .iter()
+                .any(|words| failure.message.contains(words));
+        let hint = if is_redirect {
+            ". With credentials redirects are refused: state the address they lead to"
+        } else if is_out_of_reach {
+            ". Correct the address, or see whether this machine reaches it and may read it"
+        } else {
+            ""
+        };
         Err(Failure { message: failure.message + hint, ..failure })
     }
 

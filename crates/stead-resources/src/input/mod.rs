@@ -106,8 +106,9 @@ pub(crate) fn impossible(property: &str, message: impl Into<String>) -> Failure 
 /// The failure that the system refused something, with what it said.
 pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
     let error = error.into();
-    let reason = stead_system::fs::reason(&error);
-    failure(stead_system::fs::failure_kind(&error), "path", format!("cannot {doing} '{}': {reason}", path.display()))
+    let (reason, advice) = (stead_system::fs::reason(&error), stead_system::fs::advice(&error));
+    let message = format!("cannot {doing} '{}': {reason}{advice}", path.display());
+    failure(stead_system::fs::failure_kind(&error), "path", message)
 }
 
 #[cfg(test)]

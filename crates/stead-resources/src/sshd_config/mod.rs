@@ -31,7 +31,7 @@ use stated::{Block, Settings, Wanted, value_of};
 /// as 'yes' and 'no', a list as the lines or words that the keyword takes; null removes the keyword. Other lines and comments stay.
 /// As in sshd, the first value counts, in the order of 'Include'. If an included file sets another value, the line is placed before
 /// that 'Include'; if that does not help, the instance fails and names the file and line. `sshd -t` checks the file before it is
-/// replaced, and in what-if too.
+/// replaced, and in what-if too; below the root of another system without the files that it includes.
 #[resource(
     "Stead/SshdConfig",
     about = "Keywords of the configuration of the SSH server.",
@@ -209,7 +209,11 @@ impl<'a> Stated<'a> for Properties<'a> {
 /// `sshd` gives up without this directory, which the service makes when it starts, after it has read the configuration.
 const CHECK: Guard<'static> = Guard::own(
     "sshd -t -f %s",
-    OwnGuard { accepted: "Missing privilege separation directory", missing: "no hostkeys available" },
+    OwnGuard {
+        accepted: "Missing privilege separation directory",
+        missing: "no hostkeys available",
+        include: "include",
+    },
 );
 
 /// The lines that an instance states.

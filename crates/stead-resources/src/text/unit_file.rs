@@ -1,5 +1,9 @@
 //! Unit files, as systemd reads them.
 
+use std::borrow::Cow;
+
+use stead_core::diag::nearest;
+
 use super::is_whole_name;
 
 /// The sections that units of all kinds have; those that begin with `X-` are for others.
@@ -94,22 +98,25 @@ pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, Str
 }
 
 /// Describes the first line of a unit file or drop-in that systemd would ignore although its author meant it, by its
-/// number and the reason. No text is quoted.
+/// number and the reason. No text of it is quoted.
 pub(crate) fn unit_file_flaw(text: &str) -> Option<String> {
     let mut section = None;
     for (number, statement) in statements(text) {
-        let flaw = match statement {
+        let flaw: Option<Cow<'_, str>> = match statement {
             Statement::Section(name) if SECTIONS.contains(&name) || name.starts_with("X-") => {
                 section = Some(name);
                 None
             }
-            Statement::Section(_) => Some("begins a section that systemd does not know"),
-            Statement::Neither => Some("is neither a section nor an assignment nor a comment"),
-            Statement::Assignment(..) if section.is_none() => Some("is in front of the first section"),
+            Statement::Section(name) => Some(match nearest(name, SECTIONS.iter().copied()) {
+                Some(meant) => format!("begins a section that systemd does not know. Write '[{meant}]'").into(),
+                None => "begins a section that systemd does not know".into(),
+            }),
+            Statement::Neither => Some("is neither a section nor an assignment nor a comment".into()),
+            Statement::Assignment(..) if section.is_none() => Some("is in front of the first section".into()),
             Statement::Assignment(key, value) if section == Some("Install") && NAMES.contains(&key) => {
                 let is_name = |word: &str| is_whole_name(&without_specifiers(word));
                 let all = value.split_whitespace().all(is_name);
-                (!all).then_some("has an entry that is not a full unit name, such as multi-user.target")
+                (!all).then_some("has an entry that is not a full unit name, such as multi-user.target".into())
             }
             Statement::Assignment(..) => None,
         };

@@ -234,3 +234,26 @@ fn what_sshd_refuses_is_never_in_place() {
     set(&[("HostKey", json!(key)), ("PermitRootLogin", json!(false))]).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("PermitRootLogin no\n"));
 }
+
+#[test]
+fn below_another_root_sshd_looks_at_the_file_alone() {
+    if !has("sshd", "sshd") {
+        return;
+    }
+    // What a file of the same name says on the machine that runs the test is not about the other system.
+    let machine = tempfile::tempdir().unwrap();
+    let other = machine.path().join("other.conf");
+    fs::write(&other, "Nonsense yes\n").unwrap();
+    let include = format!("  \"include\" {0}\nInclude={0}\nPermitTTY yes\n", other.display());
+    let world = world(&[include.clone(), String::new(), String::new()]);
+    let cx = world.context_for("Stead/SshdConfig");
+    let provider = provider("Stead/SshdConfig");
+    let set = |stated: Json| {
+        provider.set(&cx, &Plain::new(stated), Execution::Actual).map(|_| ()).map_err(|failure| failure.message)
+    };
+    set(json!({ "MaxAuthTries": 3 })).unwrap();
+    let refused = set(json!({ "MaxAuthTires": 3 })).unwrap_err();
+    assert!(refused.contains("MaxAuthTires"), "{refused}");
+    let now = fs::read_to_string(world.root.path().join("etc/ssh/sshd_config")).unwrap();
+    assert_eq!(now, include + "MaxAuthTries 3\n");
+}

@@ -308,7 +308,8 @@ fn parameters(prepared: &Prepared) -> Vec<Parameter> {
     };
     let parameter = |(name, value): (&String, &Value)| Parameter {
         name: Text::from(name),
-        value: (!is_secret(name) && !value.has_sealed()).then(|| Text::from(json(&value.to_redacted_json()))),
+        value: (!is_secret(name) && !value.has_sealed())
+            .then(|| Text::from(&*diag::covered(&json(&value.to_redacted_json())))),
         is_supplied: prepared.supplied.values.contains_key(name),
     };
     scope.parameters.iter().map(parameter).collect()

@@ -12,7 +12,7 @@ use super::ssh::Answer;
 use crate::commands::reported;
 use crate::exit::Exit;
 use crate::request::{View, Volume};
-use crate::terminal::{Output, data_as, for_users, plain, print, print_coloured};
+use crate::terminal::{Output, data_as, data_line, for_users, plain, print, print_coloured};
 
 /// What became of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -178,7 +178,14 @@ pub(super) fn finish(
             let totals: serde_json::Map<String, Json> =
                 counts.iter().map(|(verdict, count)| (verdict.word(operation).to_owned(), json!(count))).collect();
             let machines: Vec<Json> = outcomes.into_iter().filter_map(|(_, outcome)| outcome.data).collect();
-            data_as(&json!({ "version": 1, "totals": totals, "machines": machines }), output);
+            if output == Output::Ndjson {
+                machines.iter().for_each(data_line);
+                if operation != Operation::Read {
+                    data_line(&json!({ "version": 1, "totals": totals }));
+                }
+            } else {
+                data_as(&json!({ "version": 1, "totals": totals, "machines": machines }), output);
+            }
         }
     }
     exit(&counts, operation)

@@ -40,6 +40,27 @@ fn machines_are_asked_and_equal_answers_are_shown_once() {
     assert_eq!(world.stead("get File x --host two").code, 1);
 }
 
+#[test]
+fn lines_of_json_are_one_for_each_machine_and_the_totals_of_a_run() {
+    let world = site(true);
+    let lines = |words: &str| -> Vec<Json> {
+        let answer = world.stead(words);
+        answer
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{words}: {line}")))
+            .collect()
+    };
+    let names = |lines: &[Json]| lines.iter().map(|line| line["name"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+    let three = || vec![Some("web1".to_owned()), Some("web2".to_owned()), Some("db1".to_owned())];
+    let facts = lines("facts os.family --hosts hosts.yaml -o ndjson");
+    assert_eq!(names(&facts), three());
+    let planned = lines("plan site.yaml --hosts hosts.yaml --out all.plan -o ndjson");
+    assert_eq!(names(&planned), [three(), vec![None]].concat());
+    assert_eq!(planned[3]["totals"], serde_json::json!({ "to change": 3 }));
+    assert_eq!(names(&lines("show all.plan -o ndjson")), three());
+}
+
 /// Relative paths start at the home of the account, wherever the program lies.
 #[test]
 fn an_instance_is_set_and_shown_on_many_machines() {

@@ -9,7 +9,7 @@ use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
 use crate::diag::secret_forms::pattern;
 use crate::document::Instance;
-use crate::expr::Template;
+use crate::expr::{Builtin, Expression, FunctionCall, Template};
 use crate::text::{Kind, Sources, locate};
 use crate::value::DataType;
 
@@ -32,7 +32,7 @@ const SHORT: usize = 80;
 
 /// The forms of what was meant as an expression.
 struct Forms {
-    /// `[parameters('port')]` and its like.
+    /// The beginning of a call in brackets, as in `[parameters('port')]`.
     call: Regex,
     /// `{{ port }}`, with what stands between.
     braces: Regex,
@@ -47,36 +47,93 @@ struct Meant {
 }
 
 static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
-    call: pattern(r"\[((parameters|variables|facts|secret)\('([^']*)'\))\]"),
+    call: pattern(r"\[[A-Za-z][A-Za-z0-9.]*\("),
     braces: pattern(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
     variable: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
 });
 
+/// Functions that no other language has: only with one of them a text in brackets was certainly meant as an expression.
+const OWN: [&str; 7] = ["parameters", "variables", "facts", "secret", "envvar", "reference", "resourceId"];
+/// Functions with a text, which others take as it is.
+const OF_TEXT: [&str; 14] = [
+    "base64",
+    "concat",
+    "envvar",
+    "facts",
+    "format",
+    "join",
+    "replace",
+    "resourceId",
+    "secret",
+    "string",
+    "substring",
+    "toLower",
+    "toUpper",
+    "trim",
+];
+/// How many brackets that close are tried for one that opens.
+const MOST_ENDS: usize = 8;
+
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.
 pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
     let of = |instance| document.of_instance_as_text(instance, sources, secrets);
-    document.resources.iter().flat_map(of).collect()
+    let values = document.variables.iter().map(|variable| &variable.value);
+    let values = values.chain(document.outputs.iter().map(|output| &output.value));
+    let mut found: Vec<Diagnostic> = document.resources.iter().flat_map(of).collect();
+    for value in values.chain(document.resources.iter().map(|instance| &instance.name)) {
+        document.of_value(value, false, (sources, secrets), &mut found);
+    }
+    found
 }
 
 impl Document {
     fn of_instance_as_text(&self, instance: &Instance, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        let is_template = instance.type_name.value.as_str().eq_ignore_ascii_case(TEMPLATE);
-        let entries = instance.properties.iter().flat_map(|properties| properties.entries().unwrap_or_default());
-        for entry in entries {
-            let is_path = PATHS.contains(&&*entry.key);
-            if is_template && !is_path {
-                continue;
-            }
-            texts(&entry.value, &mut |node, text| {
-                // An expression is computed, and '[[' says that a bracket is meant.
-                let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
-                let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
-                let meant = if is_literal { self.meant(text, is_path) } else { Vec::new() };
-                found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
-            });
+        if let Some(properties) = &instance.properties {
+            self.of_properties(instance.type_name.value.as_str(), properties, (sources, secrets), &mut found);
         }
         found
+    }
+
+    fn of_properties(
+        &self,
+        type_name: &str,
+        properties: &Template,
+        about: (&Sources, &[Diagnostic]),
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let is_template = type_name.eq_ignore_ascii_case(TEMPLATE);
+        for entry in properties.entries().unwrap_or_default() {
+            let is_path = PATHS.contains(&&*entry.key);
+            match &entry.value.kind {
+                Kind::Array(nested) if &*entry.key == "resources" => {
+                    for nested in nested {
+                        let type_name = nested.get("type").and_then(Template::as_str).unwrap_or_default();
+                        if let Some(properties) = nested.get("properties") {
+                            self.of_properties(type_name, properties, about, found);
+                        }
+                    }
+                }
+                _ if is_template && !is_path => {}
+                _ => self.of_value(&entry.value, is_path, about, found),
+            }
+        }
+    }
+
+    fn of_value(
+        &self,
+        value: &Template,
+        is_path: bool,
+        (sources, secrets): (&Sources, &[Diagnostic]),
+        found: &mut Vec<Diagnostic>,
+    ) {
+        texts(value, &mut |node, text| {
+            // An expression is computed, and '[[' says that a bracket is meant.
+            let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
+            let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
+            let meant = if is_literal { self.meant(text, is_path) } else { Vec::new() };
+            found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
+        });
     }
 
     fn meant(&self, text: &str, is_path: bool) -> Vec<Meant> {
@@ -86,14 +143,10 @@ impl Document {
             Some(Meant { range, expression: expression? })
         };
         let group = |captures: &Captures<'_>, at: usize| captures.get(at).map(|found| found.as_str().to_owned());
-        let calls = forms.call.captures_iter(text).filter_map(|captures| {
-            let (word, name) = (group(&captures, 2)?, group(&captures, 3)?);
-            let expression = match word.as_str() {
-                "parameters" | "variables" => self.read_of(&name),
-                _ => group(&captures, 1),
-            };
-            of(&captures, expression)
-        });
+        // Two brackets say that one is meant, although only at the beginning of a text they mean it.
+        let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
+        let begins = forms.call.find_iter(text).map(|begin| begin.start()).filter(is_single);
+        let calls = begins.filter_map(|begin| self.call_at(text, begin));
         let mut found: Vec<Meant> = calls.collect();
         let braces: Vec<_> = forms.braces.captures_iter(text).collect();
         let names = || braces.iter().map(|captures| self.read_of(&group(captures, 1).unwrap_or_default()));
@@ -111,6 +164,28 @@ impl Document {
         }
         found.sort_by_key(|meant| meant.range.start);
         found
+    }
+
+    /// The expression in brackets that begins at a place, if the document can have it.
+    fn call_at(&self, text: &str, start: usize) -> Option<Meant> {
+        let behind = text.get(start..)?;
+        let mut ends = behind.match_indices(']').map(|(end, _)| start..start + end + 1).take(MOST_ENDS);
+        let (range, expression) =
+            ends.find_map(|range| Some((range.clone(), Expression::parse(text.get(range)?).ok()?)))?;
+        let name_in = |call: &FunctionCall<'_>| call.arguments().next()?.text().map(str::to_owned);
+        let reads = |(builtin, call): (&Builtin, FunctionCall<'_>)| match builtin.name {
+            "parameters" | "variables" => Some(name_in(&call).is_none_or(|name| self.read_of(&name).is_some())),
+            other => OWN.contains(&other).then_some(true),
+        };
+        let known: Vec<bool> = expression.all_calls().filter_map(reads).collect();
+        let is_meant = !known.is_empty() && known.iter().all(|known| *known);
+        let inner = text.get(range.start + 1..range.end - 1).filter(|_| is_meant)?;
+        let expression = match expression.whole().call() {
+            Some((Builtin { name: "parameters" | "variables", .. }, call)) => self.read_of(&name_in(&call)?)?,
+            Some((builtin, _)) if OF_TEXT.contains(&builtin.name) => inner.to_owned(),
+            _ => format!("string({inner})"),
+        };
+        Some(Meant { range, expression })
     }
 
     /// The expression for a parameter or a variable as text; `None` where there is none of that name.

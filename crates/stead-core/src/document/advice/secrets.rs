@@ -43,19 +43,35 @@ fn finding(span: Span, message: String) -> Diagnostic {
 
 /// A default that is a secret by the type or the name of its parameter.
 fn of_parameter(parameter: &Parameter) -> Option<Diagnostic> {
-    let default = parameter.default.as_ref().filter(|default| is_stated(default))?;
+    let default = secret_default(parameter)?;
     let name = shown(&parameter.name.value);
+    let whose = if parameter.data_type.value.is_secure() {
+        format!("the secret '{name}'")
+    } else {
+        format!("'{name}', which is named like a secret,")
+    };
+    Some(finding(default.span, format!("the default of {whose} is in plain text")))
+}
+
+/// The default of a parameter, where that is a secret by its type or its name and is written out.
+fn secret_default(parameter: &Parameter) -> Option<&Template> {
+    let default = parameter.default.as_ref().filter(|default| is_stated(default))?;
     let data_type = parameter.data_type.value;
     if data_type.is_secure() {
-        return Some(finding(default.span, format!("the default of the secret '{name}' is in plain text")));
+        return Some(default);
     }
     let plain: String =
         parameter.name.value.chars().filter(|c| !"_-".contains(*c)).flat_map(char::to_lowercase).collect();
     let is_secret = data_type == DataType::String && SECRET_NAMES.iter().any(|end| plain.ends_with(end));
     let Kind::String(text) = &default.kind else { return None };
-    (is_secret && !text.starts_with('/')).then(|| {
-        finding(default.span, format!("the default of '{name}', which is named like a secret, is in plain text"))
-    })
+    (is_secret && !text.starts_with('/')).then_some(default)
+}
+
+impl Document {
+    /// The places of secrets that are stated as defaults of parameters: messages show stars for them.
+    pub fn secret_defaults(&self) -> impl Iterator<Item = Span> {
+        self.parameters.iter().filter_map(secret_default).map(|default| default.span)
+    }
 }
 
 /// Returns whether a default is a value that is written out, and that may be a secret.

@@ -156,6 +156,7 @@ impl Builder<'_> {
         let source =
             if is_shown { self.sources.add_once(&name, &text) } else { self.sources.add_private(&name, &text) };
         let (document, findings) = document::parse(source, &text, &Limits::default());
+        self.sources.hide(document.secret_defaults());
         let usable = !any_error(&findings);
         let shown = |finding: Diagnostic| if is_shown { finding } else { finding.without_words_of(&text) };
         self.findings.extend(findings.into_iter().map(shown));

@@ -35,6 +35,7 @@ mod metadata;
 mod mounts;
 mod ownership;
 mod path;
+pub mod path_bytes;
 mod place;
 mod put_back;
 mod read;
@@ -47,7 +48,7 @@ mod trust;
 mod trusted;
 mod walk;
 
-pub use crate::error::{FsError, failure_kind, reason};
+pub use crate::error::{FsError, advice, failure_kind, reason};
 pub use crate::kind::{FileKind, format_mode, parse_mode};
 pub use crate::waiting::Patience;
 pub use abandoned::remove_abandoned;
