@@ -124,7 +124,7 @@ impl Subject {
 }
 
 /// Contents with another text for each that filters in the same way, and one that does not.
-const CONTENTS: [[&str; 3]; 8] = [
+const CONTENTS: [[&str; 3]; 11] = [
     ["", "# nothing\n", "chain c {\n}\n"],
     [
         "chain input {\n  type filter hook input priority filter; policy drop;\n  ct state established,related accept\n  tcp dport { 22, 80 } counter accept comment \"x } y\"\n}\n",
@@ -152,6 +152,21 @@ const CONTENTS: [[&str; 3]; 8] = [
         "chain a {\n  iif lo accept\n  jump b\n}\nchain b {\n  iifname \"lo\" drop\n}\n",
     ],
     [
+        "flags dormant\nchain c {\n  type filter hook input priority filter; policy drop;\n}\n",
+        "chain c {\n  type filter hook input priority 0; policy drop;\n}\nflags dormant\n",
+        "chain c {\n  type filter hook input priority filter; policy drop;\n}\n",
+    ],
+    [
+        "set s { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.0.0/8 } }\n",
+        "set s {\n  type ipv4_addr\n  flags interval\n  elements = { 10.0.0.0/8 }\n  auto-merge\n}\n",
+        "set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 } }\n",
+    ],
+    [
+        "comment \"of a table\"\nchain c {\n  comment \"one\"\n  drop\n}\n",
+        "comment \"of a table\"\nchain c { comment \"one\"; drop; } # two\n",
+        "comment \"of a table\"\nchain c {\n  comment \"two\"\n  drop\n}\n",
+    ],
+    [
         "map m {\n  type inet_service : verdict\n  elements = { 22 : accept, 23 : drop }\n}\nchain c {\n  tcp dport vmap @m\n}\n",
         "map m { type inet_service : verdict; elements = { 23 : drop, 0x16 : accept }; }\nchain c { tcp dport vmap @m; }\n",
         "map m {\n  type inet_service : verdict\n  elements = { 22 : drop, 23 : drop }\n}\nchain c {\n  tcp dport vmap @m\n}\n",
@@ -170,6 +185,8 @@ struct Start {
     file: Option<&'static str>,
     main: Option<&'static str>,
     other: bool,
+    /// The file is one that stead did not write.
+    is_foreign: bool,
 }
 
 fn content() -> impl Strategy<Value = &'static str> {
@@ -177,11 +194,16 @@ fn content() -> impl Strategy<Value = &'static str> {
 }
 
 fn start() -> impl Strategy<Value = Start> {
-    let mains = vec![DEBIAN, "flush ruleset\ninclude \"/etc/nftables.d/*.nft\"\n"];
+    let mains = vec![
+        DEBIAN,
+        "flush ruleset\ninclude \"/etc/nftables.d/*.nft\"\n",
+        "flush ruleset\ninclude \"/etc/nftables.d/*.nft\"\ntable inet t {\n  chain behind {\n  }\n}\n",
+    ];
     let apart = (proptest::option::of(content()), proptest::option::of(content()));
     let alike = proptest::option::of(content()).prop_map(|content| (content, content));
-    (prop_oneof![apart, alike], proptest::option::of(prop::sample::select(mains)), any::<bool>())
-        .prop_map(|((live, file), main, other)| Start { live, file, main, other })
+    let main = proptest::option::of(prop::sample::select(mains));
+    (prop_oneof![apart, alike], main, any::<bool>(), prop::bool::weighted(0.3))
+        .prop_map(|((live, file), main, other, is_foreign)| Start { live, file, main, other, is_foreign })
 }
 
 /// A table that is asked for. Those with a content that nft refuses are some of them.
@@ -215,8 +237,8 @@ fn begin(start: &Start) {
     if let Some(content) = start.file {
         fs::create_dir_all(FOLDER).unwrap();
         let newline = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
-        let text =
-            format!("# Managed by stead.\ntable inet t\ndelete table inet t\ntable inet t {{\n{content}{newline}}}\n");
+        let head = if start.is_foreign { "" } else { "# Managed by stead.\ntable inet t\ndelete table inet t\n" };
+        let text = format!("{head}table inet t {{\n{content}{newline}}}\n");
         fs::write(format!("{FOLDER}/inet-t.nft"), text).unwrap();
     }
 }
@@ -320,6 +342,94 @@ fn tables_are_compared_by_what_they_do() {
         subject.set(&desired).unwrap();
         assert_eq!(subject.differing(&desired), [""; 0], "{one}");
     }
+}
+
+/// A file that stead did not write is no content, stays beside a table that has no file, and is replaced by one that has.
+#[test]
+fn a_file_of_somebody_else_is_no_content() {
+    if !is_apart("a_file_of_somebody_else_is_no_content") {
+        return;
+    }
+    let subject = Subject::new();
+    let (path, foreign) = (format!("{FOLDER}/inet-t.nft"), "flush ruleset\ntable inet t {\n\tchain old {\n\t}\n}\n");
+    fs::create_dir_all(FOLDER).unwrap();
+    fs::write(&path, foreign).unwrap();
+    fs::write("/etc/nftables.conf", "flush ruleset\ninclude \"/etc/nftables.d/*.nft\"\n").unwrap();
+    let desired = json!({"name": "t", "content": "chain new {\n}\n"});
+    assert_eq!(subject.state(&desired)["_exist"], false);
+    nft(&["-f", "/etc/nftables.conf"]).unwrap();
+    let before = subject.state(&desired);
+    assert_eq!(before["content"], "chain old {\n}\n", "{before}");
+    assert_eq!(before["boot"], false);
+    let exported = subject.provider.export(&subject.cx, &Plain::new(json!({}))).unwrap();
+    assert_eq!(exported[0].properties.to_redacted_json()["content"], "chain old {\n}\n");
+    subject.set(&desired).unwrap();
+    assert_eq!(subject.differing(&desired), [""; 0]);
+    fs::write(&path, foreign).unwrap();
+    let back = former(&desired, &before);
+    subject.set(&back).unwrap();
+    assert_eq!(subject.state(&back)["content"], "chain old {\n}\n");
+    let gone = json!({"name": "t", "_exist": false});
+    let words = subject.what_if(&gone).unwrap().what_if;
+    assert!(words.iter().any(|each| each.starts_with(&format!("leave '{path}' as it is"))), "{words:?}");
+    subject.set(&gone).unwrap();
+    assert_eq!(subject.state(&gone)["_exist"], false);
+    assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+}
+
+/// What nftables.service reads besides counts: where it changes the table, or nft refuses it, the table is not there at boot.
+#[test]
+fn all_that_is_read_at_boot_is_tried() {
+    if !is_apart("all_that_is_read_at_boot_is_tried") {
+        return;
+    }
+    let subject = Subject::new();
+    let desired = json!({"name": "t", "content": "chain c {\n  drop\n}\n"});
+    let others = [
+        ("table inet t {\n  chain more {\n  }\n}\n", "the table is another one at boot"),
+        ("flush ruleset\n", "the table is another one at boot"),
+        ("add rule inet nowhere c drop\n", "/etc/nftables.d/zz.nft:1:15-21: Error: "),
+    ];
+    fs::create_dir_all(FOLDER).unwrap();
+    for (text, why) in others {
+        subject.set(&desired).unwrap();
+        fs::write(format!("{FOLDER}/zz.nft"), text).unwrap();
+        assert_eq!(subject.differing(&desired), ["boot"], "{text}");
+        let untouched = imprint();
+        let said = subject.set(&desired).err().unwrap();
+        assert!(said.contains(why), "{said}");
+        assert_eq!(subject.what_if(&desired).unwrap().presumed.unwrap().failure.message, said);
+        assert_eq!(imprint(), untouched);
+        fs::remove_file(format!("{FOLDER}/zz.nft")).unwrap();
+        assert_eq!(subject.differing(&desired), [""; 0]);
+    }
+    fs::write("/etc/nftables.conf", "flush ruleset\nwrong\ninclude \"/etc/nftables.d/*.nft\"\n").unwrap();
+    let said = subject.set(&desired).err().unwrap();
+    assert!(said.starts_with("nftables.service cannot load its files at boot:\n/etc/nftables.conf:"), "{said}");
+    // What the main file says of the table behind the line is no longer behind one.
+    fs::write("/etc/nftables.conf", "include \"/etc/nftables.d/*.nft\"\ntable inet t {\n  chain d {\n  }\n}\n")
+        .unwrap();
+    assert_eq!(subject.differing(&desired), ["boot"]);
+    subject.set(&desired).unwrap();
+    assert_eq!(subject.differing(&desired), [""; 0]);
+}
+
+/// A comment that changes is written to the file, and the table of the running kernel stays, with what it counted.
+#[test]
+fn another_comment_does_not_load_the_table_again() {
+    if !is_apart("another_comment_does_not_load_the_table_again") {
+        return;
+    }
+    let subject = Subject::new();
+    let with =
+        |comment: &str| json!({"name": "t", "content": format!("# {comment}\nchain c {{\n  counter drop\n}}\n")});
+    subject.set(&with("one")).unwrap();
+    let handles = || nft(&["-a", "list", "table", "inet", "t"]).unwrap();
+    let before = handles();
+    assert_eq!(subject.what_if(&with("two")).unwrap().what_if, ["write the file of the table"]);
+    assert_eq!(subject.set(&with("two")).unwrap().changed.unwrap(), ["content"]);
+    assert_eq!(handles(), before);
+    assert_eq!(subject.differing(&with("two")), [""; 0]);
 }
 
 /// A table of any length is compared and taken back whole.

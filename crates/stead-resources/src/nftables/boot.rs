@@ -13,6 +13,24 @@ const MAINS: [&str; 2] = ["/etc/sysconfig/nftables.conf", "/etc/nftables.conf"];
 
 const INCLUDE: &str = r#"include "/etc/nftables.d/*.nft""#;
 
+/// What a statement can be about that names a table behind it.
+const OBJECTS: [&str; 14] = [
+    "table",
+    "chain",
+    "rule",
+    "set",
+    "map",
+    "element",
+    "flowtable",
+    "counter",
+    "quota",
+    "limit",
+    "synproxy",
+    "secmark",
+    "ct",
+    "meter",
+];
+
 /// The file that nftables.service reads on the system that is managed.
 pub(super) fn main_file(cx: &Context) -> &'static str {
     let [redhat, usual] = MAINS;
@@ -45,9 +63,9 @@ impl<'a> Table<'a> {
         format!("{}{content}{newline}}}\n", self.head())
     }
 
-    /// The content in such a text, or all of another one.
-    pub(super) fn content<'t>(&self, text: &'t str) -> &'t str {
-        text.strip_prefix(&self.head()).and_then(|rest| rest.strip_suffix("}\n")).unwrap_or(text)
+    /// The content in such a text; `None` in one of somebody else.
+    pub(super) fn content<'t>(&self, text: &'t str) -> Option<&'t str> {
+        text.strip_prefix(&self.head())?.strip_suffix("}\n")
     }
 
     fn head(&self) -> String {
@@ -55,20 +73,56 @@ impl<'a> Table<'a> {
         format!("# Managed by stead.\n{table}\ndelete {table}\n{table} {{\n")
     }
 
-    /// Returns whether the main file reads that of the table, and takes nothing away behind it.
+    /// Returns whether the main file reads that of the table, and does nothing else to the table behind it.
     pub(super) fn is_read_by(&self, main: &str) -> bool {
-        let code = main.lines().map(|line| line.split('#').next().unwrap_or_default());
-        let statements: Vec<&str> = code.flat_map(|line| line.split(';')).map(str::trim).collect();
-        let undoes = |statement: &str| {
-            statement.split_whitespace().next().is_some_and(|verb| ["flush", "delete", "destroy"].contains(&verb))
+        let statements: Vec<&str> = main.lines().flat_map(statements).collect();
+        let changed = statements.iter().rposition(|statement| self.is_changed_by(statement));
+        let behind = statements.get(changed.map_or(0, |at| at + 1)..).unwrap_or_default();
+        behind.iter().any(|statement| self.is_included_by(statement))
+    }
+
+    /// The main file with one line for each file that it includes beside that of the table, which is read from another place, if there is one.
+    pub(super) fn composed(&self, main: &str, folder: &[String], own: Option<&str>) -> String {
+        let path = self.path();
+        let paths = folder.iter().map(|name| format!("{FOLDER}/{name}")).filter(|other| *other != path);
+        let mut files: Vec<(String, String)> = paths.map(|other| (other.clone(), other)).collect();
+        files.extend(own.map(|own| (path.clone(), own.to_owned())));
+        files.sort();
+        let included = |statement: &str| {
+            let Some(pattern) = pattern(statement).filter(|_| self.is_included_by(statement)) else {
+                return statement.to_owned();
+            };
+            let read = files.iter().filter(|(name, _)| includes(pattern, name));
+            read.map(|(_, at)| format!("include \"{at}\"")).collect::<Vec<_>>().join("; ")
         };
-        let undone = statements.iter().rposition(|statement| undoes(statement));
-        let behind = statements.get(undone.map_or(0, |at| at + 1)..).unwrap_or_default();
-        behind.iter().filter_map(|line| included(line)).any(|pattern| {
-            // Relative paths begin where nft looks for them.
-            let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("/etc/{pattern}") };
-            glob(&pattern).is_some_and(|glob| glob.is_match(self.path()))
-        })
+        let line = |line: &str| {
+            let is_read = statements(line).any(|statement| self.is_included_by(statement));
+            if is_read { statements(line).map(included).collect::<Vec<_>>().join("; ") } else { line.to_owned() }
+        };
+        main.lines().map(|each| line(each) + "\n").collect()
+    }
+
+    /// Returns whether a statement takes the table away, or adds to it.
+    fn is_changed_by(&self, statement: &str) -> bool {
+        let mut words =
+            statement.split(|each: char| each.is_whitespace() || each == '{').filter(|word| !word.is_empty());
+        let mut word = words.next().unwrap_or_default();
+        let takes_away = ["flush", "delete", "destroy", "reset"].contains(&word);
+        if takes_away || ["add", "create", "insert", "replace"].contains(&word) {
+            word = words.next().unwrap_or_default();
+        }
+        if takes_away && word == "ruleset" {
+            return words.next().is_none_or(|family| family == self.family);
+        }
+        let family = words.next().unwrap_or_default();
+        let is_family = ["inet", "ip", "ip6", "arp", "bridge", "netdev"].contains(&family);
+        let (family, name) = if is_family { (family, words.next().unwrap_or_default()) } else { ("ip", family) };
+        let is_numbered = takes_away && word == "table" && name == "handle";
+        OBJECTS.contains(&word) && family == self.family && (name == self.name || is_numbered)
+    }
+
+    fn is_included_by(&self, statement: &str) -> bool {
+        pattern(statement).is_some_and(|pattern| includes(pattern, &self.path()))
     }
 
     /// Has the main file read that of the table.
@@ -88,11 +142,23 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The pattern of the files that a line includes.
-fn included(line: &str) -> Option<&str> {
-    let quoted = line.trim().strip_prefix("include")?.trim_start();
+/// The statements of a line, without its comment.
+fn statements(line: &str) -> impl Iterator<Item = &str> {
+    line.split('#').next().unwrap_or_default().split(';').map(str::trim)
+}
+
+/// The pattern of the files that a statement includes.
+fn pattern(statement: &str) -> Option<&str> {
+    let quoted = statement.strip_prefix("include")?.trim_start();
     let quote = quoted.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     quoted.get(1..)?.split(quote).next()
+}
+
+/// Returns whether a pattern includes the file at a path.
+fn includes(pattern: &str, path: &str) -> bool {
+    // Relative paths begin where nft looks for them.
+    let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("/etc/{pattern}") };
+    glob(&pattern).is_some_and(|glob| glob.is_match(path))
 }
 
 #[cfg(test)]
@@ -108,6 +174,7 @@ mod tests {
             "include '/etc/nftables.d/inet-*'",
             "include \"/etc/nftables.d/inet-filter.nft\"\n# flush ruleset",
             "delete table ip old; include \"nftables.d/*.nft\" # all of them",
+            "include \"nftables.d/*.nft\"\ntable ip filter {\n  chain filter {\n  }\n}\ndelete table inet other\nflush ruleset ip",
         ];
         let others = [
             "",
@@ -116,6 +183,10 @@ mod tests {
             "include \"/etc/nftables.d/*.nft\"\n  flush   ruleset\n",
             "include \"/etc/nftables.d/*.nft\"\nadd table inet zz; flush ruleset inet # all",
             "include \"/etc/nftables.d/*.nft\"\ndelete table inet filter\n",
+            "include \"/etc/nftables.d/*.nft\"\ntable inet filter {\n  chain input {\n  }\n}\n",
+            "include \"/etc/nftables.d/*.nft\"\nadd rule inet filter input accept\n",
+            "include \"/etc/nftables.d/*.nft\"\nflush chain inet filter input",
+            "include \"/etc/nftables.d/*.nft\"\ndelete table inet handle 3\n",
             "add table inet zz \\\n",
         ];
         for main in reads {
@@ -129,13 +200,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_included_is_named_one_by_one() {
+        let table = Table { family: "inet", name: "t" };
+        let folder = ["a.nft", "inet-t.nft", "z.nft"].map(str::to_owned);
+        let main = "flush ruleset # all\nadd table ip a; include \"nftables.d/*\"; add table ip b\ninclude \"/x\"\n";
+        let composed = table.composed(main, &folder, Some("/new"));
+        let includes = "include \"/etc/nftables.d/a.nft\"; include \"/new\"; include \"/etc/nftables.d/z.nft\"";
+        assert_eq!(
+            composed,
+            format!("flush ruleset # all\nadd table ip a; {includes}; add table ip b\ninclude \"/x\"\n")
+        );
+        assert!(!table.composed(main, &folder, None).contains("inet-t"));
+    }
+
+    #[test]
     fn content_is_found_in_its_text() {
         let table = Table { family: "ip", name: "a" };
         for content in ["", "chain c {\n}\n"] {
-            assert_eq!(table.content(&table.text(content)), content);
+            assert_eq!(table.content(&table.text(content)), Some(content));
         }
         assert_eq!(table.text("x").lines().nth(Table::LINES_BEFORE), Some("x"));
-        assert_eq!(table.content("flush ruleset\n"), "flush ruleset\n");
+        assert_eq!(table.content("flush ruleset\n"), None);
         assert!(Table::of_file("ip6-a-b.nft").is_some_and(|table| table.family == "ip6" && table.name == "a-b"));
     }
 }

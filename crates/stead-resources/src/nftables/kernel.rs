@@ -8,7 +8,7 @@ use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
 use stead_system::memory_file::MemoryFile;
 
-use super::boot::Table;
+use super::boot::{Table, main_file};
 use crate::input::{blocked, invalid, transient};
 use crate::program::{self, Ended, Invocation, SearchPath, SystemProgram};
 
@@ -20,16 +20,47 @@ const IP: SystemProgram = SystemProgram { name: "ip", package: "iproute2" };
 /// Where it is as a rule.
 const USUAL: &str = "/usr/sbin/nft";
 
-/// Loads a text into the empty network that it is run in, with interfaces of these names, and prints the table.
+/// Loads a text into the empty network that it is run in, with interfaces of these names, and prints the table, as JSON and as text.
 const LOAD: &str = r#"
 nft=$1 file=$2 family=$3 name=$4 ip=$5; shift 5
 for interface; do "$ip" link add "$interface" type bridge >&2; done
-"$nft" -f "$file" && exec "$nft" -j list table "$family" "$name"
+"$nft" -f "$file" || exit 9
+"$nft" -j list table "$family" "$name" && "$nft" -s list table "$family" "$name" || exit 8
 "#;
 
+/// The exit codes by which that says that the text is not loaded, and that it leaves no such table.
+const NOT_LOADED: i32 = 9;
+const NO_TABLE: i32 = 8;
+
 /// The content of a table, in a form in which tables that filter in the same way are equal.
-#[derive(PartialEq, Eq)]
-pub(super) struct Rules(Vec<Json>);
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Rules {
+    objects: Vec<Json>,
+    /// What nft 1.0.6 lists as text alone, or wrongly as JSON.
+    besides: Vec<String>,
+}
+
+/// What nftables.service reads at boot.
+pub(super) struct ReadAtBoot<'a> {
+    /// The text of the main file.
+    pub(super) main: &'a str,
+    /// The names of the files beside that of the table.
+    pub(super) folder: &'a [String],
+    /// The text of that of the table.
+    pub(super) text: &'a str,
+    /// All of these texts, for the interfaces that they name.
+    pub(super) mentions: &'a str,
+}
+
+/// What nftables.service makes of a table at boot.
+pub(super) enum AtBoot {
+    /// The table as its file states it.
+    Stated,
+    /// Another one, or none.
+    Other,
+    /// Nothing: nft refuses what it reads.
+    Refused(String),
+}
 
 /// In what-if: that there is no nft.
 pub(super) fn presumed() -> Option<Presumed> {
@@ -42,17 +73,17 @@ pub(super) fn tables(cx: &Context) -> Result<Vec<(String, String)>, Failure> {
     if NFT.is_missing() {
         return Ok(Vec::new());
     }
-    let listed = parsed(&NFT.run(cx, &["-j", "list", "tables"])?)?;
-    let word = |table: &Json, name: &str| table.get(name).and_then(Json::as_str).map(str::to_owned);
-    let table = |each: &Json| Some((word(each.get("table")?, "family")?, word(each.get("table")?, "name")?));
-    Ok(listed.iter().filter_map(table).collect())
+    // Of tables with flags nft 1.0.6 prints no valid JSON.
+    let listed = NFT.run(cx, &["list", "tables"])?;
+    let tables = listed.lines().filter_map(|line| line.strip_prefix("table ")?.split_once(' '));
+    Ok(tables.map(|(family, name)| (family.to_owned(), name.to_owned())).collect())
 }
 
 /// The content of a table of the running kernel; `None` where it has none of the name.
 pub(super) fn in_force(cx: &Context, table: &Table<'_>) -> Result<Option<Rules>, Failure> {
     let is_there = tables(cx)?.iter().any(|(family, name)| family == table.family && name == table.name);
-    let list = || NFT.run(cx, &["-j", "list", "table", table.family, table.name]);
-    is_there.then(|| Rules::of(&list()?)).transpose()
+    let list = |how: &str| NFT.run(cx, &[how, "list", "table", table.family, table.name]);
+    is_there.then(|| Rules::of(&list("-j")?, &list("-s")?)).transpose()
 }
 
 /// The content of a table of the running kernel as text, without counters.
@@ -67,23 +98,55 @@ pub(super) fn listed(cx: &Context, table: &Table<'_>) -> Result<String, Failure>
 /// The content that a table has once a text of it is loaded, which is tried in a network of its own.
 pub(super) fn meant(cx: &Context, table: &Table<'_>, content: &str, property: &str) -> Result<Rules, Failure> {
     let text = text_file(&table.text(content))?;
-    let found = |program: &SystemProgram| program.find().map_err(|missing| missing.failure);
-    let ip = IP.find().ok();
-    // A rule about an interface is loaded where one has the name. Of loopback there is one already.
-    let interfaces = stead_system::network::interfaces().into_keys().filter(|_| ip.is_some());
-    let interfaces = interfaces.filter(|name| name != "lo" && content.contains(name.as_str()));
-    let own = [table.family.into(), table.name.into(), ip.clone().unwrap_or_default().into_os_string()];
-    let words = ["-n", "--"].map(OsString::from).into_iter().chain([found(&SHELL)?.into_os_string()]);
-    let words = words.chain(["-c", LOAD, "stead"].map(OsString::from));
-    let words = words.chain([found(&NFT)?.into_os_string(), text.path().into_os_string()]).chain(own);
-    let arguments = words.map(|word| word.to_string_lossy().into_owned()).chain(interfaces).collect();
-    let ended = run(cx, &UNSHARE, arguments)?;
+    let ended = load_apart(cx, table, &text, content)?;
     if ended.code == 0 {
-        return Rules::of(&ended.output);
+        return Rules::of_both(&ended.output);
     }
     check(cx, table, content, property)?;
     let failure = ended.failure("nft in a network namespace of its own");
     Err(blocked(property, format!("cannot tell what is loaded for it: {}", failure.message)))
+}
+
+/// What becomes of a table at boot, which is tried in a network of its own.
+pub(super) fn at_boot(
+    cx: &Context,
+    table: &Table<'_>,
+    read: &ReadAtBoot<'_>,
+    stated: &Rules,
+) -> Result<AtBoot, Failure> {
+    let own = text_file(read.text)?;
+    let own_path = own.path().display().to_string();
+    let composed = text_file(&table.composed(read.main, read.folder, Some(&own_path)))?;
+    let ended = load_apart(cx, table, &composed, read.mentions)?;
+    match ended.code {
+        0 if Rules::of_both(&ended.output)? == *stated => Ok(AtBoot::Stated),
+        0 | NO_TABLE => Ok(AtBoot::Other),
+        NOT_LOADED => {
+            // What needs more than an empty network, such as a device, is asked of the one that there is.
+            let path = composed.path().display().to_string();
+            let ended = run(cx, &NFT, vec!["-c".to_owned(), "-f".to_owned(), path.clone()])?;
+            if ended.code == 0 {
+                return Ok(AtBoot::Stated);
+            }
+            let shown = |line: &str| line.replace(&path, main_file(cx)).replace(&own_path, &table.path());
+            Ok(AtBoot::Refused(ended.errors().map(shown).collect::<Vec<_>>().join("\n")))
+        }
+        _ => Err(ended.failure("nft in a network namespace of its own")),
+    }
+}
+
+/// Loads a text into an empty network, in which there are the interfaces that another text mentions.
+fn load_apart(cx: &Context, table: &Table<'_>, text: &MemoryFile, mentions: &str) -> Result<Ended, Failure> {
+    let found = |program: &SystemProgram| program.find().map_err(|missing| missing.failure);
+    let ip = IP.find().ok();
+    // A rule about an interface is loaded where one has the name. Of loopback there is one already.
+    let interfaces = stead_system::network::interfaces().into_keys().filter(|_| ip.is_some());
+    let interfaces = interfaces.filter(|name| name != "lo" && mentions.contains(name.as_str()));
+    let own = [table.family.into(), table.name.into(), ip.clone().unwrap_or_default().into_os_string()];
+    let words = ["-n", "--"].map(OsString::from).into_iter().chain([found(&SHELL)?.into_os_string()]);
+    let words = words.chain(["-c", LOAD, "stead"].map(OsString::from));
+    let words = words.chain([found(&NFT)?.into_os_string(), text.path().into_os_string()]).chain(own);
+    run(cx, &UNSHARE, words.map(|word| word.to_string_lossy().into_owned()).chain(interfaces).collect())
 }
 
 /// Fails where the running kernel would not take the text of a table. Changes nothing.
@@ -151,8 +214,15 @@ fn parsed(text: &str) -> Result<Vec<Json>, Failure> {
 }
 
 impl Rules {
-    fn of(text: &str) -> Result<Self, Failure> {
-        let mut objects: Vec<Json> = parsed(text)?.into_iter().filter(|each| each.get("metainfo").is_none()).collect();
+    /// Those of a table that is listed as JSON, and behind that as text.
+    fn of_both(listed: &str) -> Result<Self, Failure> {
+        let (json, text) = listed.split_once('\n').unwrap_or((listed, ""));
+        Self::of(json, text)
+    }
+
+    fn of(json: &str, text: &str) -> Result<Self, Failure> {
+        let is_content = |each: &Json| each.get("metainfo").is_none() && each.get("table").is_none();
+        let mut objects: Vec<Json> = parsed(json)?.into_iter().filter(is_content).collect();
         let mut filled = Vec::new();
         for each in &objects {
             note_filled(each, &mut filled);
@@ -162,8 +232,25 @@ impl Rules {
         }
         // Rules count in their order, and all else by its name.
         objects.sort_by_cached_key(|each| if each.get("rule").is_some() { chain_of(each) } else { each.to_string() });
-        Ok(Self(objects))
+        Ok(Self { objects, besides: besides(text) })
     }
+}
+
+/// The flags and comments of a table, the comments of its chains and how its sets merge elements, each with what it belongs to.
+fn besides(text: &str) -> Vec<String> {
+    let (mut all, mut block) = (Vec::new(), "");
+    for line in text.lines() {
+        let words = line.trim();
+        if let Some(begun) = words.strip_suffix('{').filter(|_| !line.starts_with("\t\t")) {
+            block = begun;
+        } else if line == "\t}" {
+            block = "";
+        } else if words == "auto-merge" || words.starts_with("flags ") || words.starts_with("comment \"") {
+            all.push(format!("{block}{words}"));
+        }
+    }
+    all.sort();
+    all
 }
 
 /// Where a rule comes among all that is sorted: behind that, chain by chain.

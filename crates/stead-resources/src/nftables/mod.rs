@@ -1,6 +1,5 @@
 //! `Stead/Nftables`: a table of nftables.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
@@ -13,21 +12,24 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use crate::declared::Declared as _;
 use crate::edit::{self, FileLocks, Steps, files_in};
 use crate::file::Files;
-use crate::input::{ReadOnly, blocked, read, read_each};
+use crate::input::{ReadOnly, blocked, invalid, read, read_each};
 use crate::text::{TableName, TableText, words};
 use crate::{ALL, BuiltIn, is_wanted, reply};
 
 mod boot;
+mod found;
 mod kernel;
 
 use boot::{FOLDER, Table, main_file};
-use kernel::Rules;
+use found::{Found, Read};
+use kernel::AtBoot;
 
 /// A table of nftables with all that is in it: in the running kernel, and in a file that `nftables.service` reads at boot. `nft -c`
 /// checks it first, in what-if too. It takes the place of a table of the same name as one transaction; its counters begin at 0
 /// then, and elements that packets put into its sets are lost. Other tables stay as they are. The file is included at the end of
 /// `/etc/nftables.conf`, behind a `flush ruleset` there; on systems with `/etc/sysconfig/nftables.conf` in that. The service itself is
 /// enabled by a `Stead/Service`. Handles, counters and elements of sets that packets or time change are not compared.
+/// What else `nftables.service` reads is tried as well: where it changes the table, or nft refuses it, the table is not there at boot.
 #[resource(
     "Stead/Nftables",
     about = "A table of nftables, now and after a restart.",
@@ -135,9 +137,9 @@ impl Provider for Tables {
             return Ok(reply);
         }
         if execution == Execution::Actual {
-            return self.bring_about(cx, &desired, &found, &differing).map(|()| reply);
+            return self.bring_about(cx, &desired, &found).map(|()| reply);
         }
-        let refused = || desired.checked(cx).err().map(|failure| Presumed { failure, paths: Vec::new() });
+        let refused = || desired.checked(cx, &found).err().map(|failure| Presumed { failure, paths: Vec::new() });
         let program = if is_live(cx) { kernel::presumed() } else { None };
         let presumed = Presumed::all([program.or_else(refused), self.files_presumed(cx, &desired, &found)?]);
         Ok(SetReply { presumed, what_if: desired.intentions(cx, &found, &differing), ..reply })
@@ -148,7 +150,7 @@ impl Provider for Tables {
         let found = self.look(cx, &desired.table())?;
         let differing = desired.differing(cx, &found)?;
         if execution == Execution::Actual {
-            self.bring_about(cx, &desired, &found, &differing)?;
+            self.bring_about(cx, &desired, &found)?;
         }
         Ok(desired.intentions(cx, &found, &differing))
     }
@@ -199,67 +201,6 @@ fn is_live(cx: &Context) -> bool {
     cx.manages_running_system() && !cx.files_alone()
 }
 
-/// What there is of a table.
-struct Found {
-    /// The text of its file.
-    file: Option<String>,
-    /// Whether the file is read at boot.
-    is_read: bool,
-    /// What the running kernel has.
-    rules: Option<Rules>,
-    /// Whether that is what a content comes to: the first one that was compared, which is that of both as a rule.
-    compared: OnceCell<(String, bool)>,
-}
-
-impl Found {
-    fn exists(&self) -> bool {
-        self.file.is_some() || self.rules.is_some()
-    }
-
-    /// Returns whether it is loaded at boot.
-    fn is_kept(&self) -> bool {
-        self.file.is_some() && self.is_read
-    }
-
-    /// Returns whether the running kernel has a table with this content.
-    fn has(&self, cx: &Context, table: &Table<'_>, content: &str) -> Result<bool, Failure> {
-        let Some(rules) = &self.rules else { return Ok(false) };
-        match self.compared.get() {
-            Some((known, has)) if known == content => Ok(*has),
-            _ => {
-                let has = kernel::meant(cx, table, content, Properties::CONTENT)? == *rules;
-                self.compared.get_or_init(|| (content.to_owned(), has));
-                Ok(has)
-            }
-        }
-    }
-
-    fn state(&self, cx: &Context, stated: &Properties<'_>) -> Result<Object, Failure> {
-        let mut state = stated.identified();
-        state.insert(Properties::EXIST.to_owned(), Value::from(self.exists()));
-        if !self.exists() {
-            return Ok(state);
-        }
-        let table = stated.table();
-        let file = self.file.as_ref().filter(|_| self.is_read || self.rules.is_none());
-        let kept = file.map(|text| match stated.content {
-            Some(content) if table.text(content.0) == *text => content.0,
-            _ => table.content(text),
-        });
-        // What nft does not take is not loaded.
-        let is_loaded = kept.map_or(self.rules.is_some(), |content| self.has(cx, &table, content).is_ok_and(|has| has));
-        let content = match (kept, stated.content) {
-            (Some(content), _) => content.to_owned(),
-            (None, Some(content)) if self.has(cx, &table, content.0).is_ok_and(|has| has) => content.0.to_owned(),
-            _ => kernel::listed(cx, &table)?,
-        };
-        let all = [(Properties::CONTENT, Value::from(content)), (Properties::BOOT, Value::from(self.is_kept()))];
-        state.extend(all.map(|(name, value)| (name.to_owned(), value)));
-        state.extend(is_live(cx).then(|| (Properties::LOADED.to_owned(), Value::from(is_loaded))));
-        Ok(state)
-    }
-}
-
 impl Tables {
     fn look(&self, cx: &Context, table: &Table<'_>) -> Result<Found, Failure> {
         let file = self.files.get(cx, &file(&table.path(), Some(""), false))?;
@@ -267,12 +208,15 @@ impl Tables {
         // All of it, however long it is: `Stead/File` reports no content beyond a size.
         let text = if is_there { self.texts.look(cx, &cx.resolve(table.path()))? } else { None };
         let main = self.texts.look(cx, &cx.resolve(main_file(cx)))?;
-        Ok(Found {
-            file: text.map(|text| text.content.clone()),
-            is_read: main.is_some_and(|main| table.is_read_by(&main.content)),
-            rules: if is_live(cx) { kernel::in_force(cx, table)? } else { None },
-            compared: OnceCell::new(),
-        })
+        let main = main.map_or_else(String::new, |main| main.content.clone());
+        let folder = if is_live(cx) { files_in(cx, FOLDER)? } else { Vec::new() };
+        let mut beside = main.clone();
+        for name in &folder {
+            let text = self.texts.look(cx, &cx.resolve(format!("{FOLDER}/{name}")))?;
+            beside.extend(text.iter().map(|text| text.content.as_str()));
+        }
+        let rules = if is_live(cx) { kernel::in_force(cx, table)? } else { None };
+        Ok(Found::new(table, text.map(|text| text.content.clone()), Read { main, folder, beside }, rules))
     }
 
     /// The answer to a set.
@@ -289,8 +233,9 @@ impl Tables {
         } else {
             Effects::of(match (desired.exist, found.exists()) {
                 (false, _) => Effect::Remove,
-                (true, false) => Effect::Create,
-                (true, true) => Effect::Change,
+                // The file of somebody else is replaced.
+                (true, false) if found.file.is_none() => Effect::Create,
+                (true, _) => Effect::Change,
             })
         };
         let item = |text: &str| Item { path: path.clone(), kind: ItemKind::File { size: text.len() as u64 } };
@@ -328,20 +273,14 @@ impl Tables {
         Ok(Presumed::all([own, self.include(cx, desired, &desired.table())?.presumed()?]))
     }
 
-    fn bring_about(
-        &self,
-        cx: &Context,
-        desired: &Properties<'_>,
-        found: &Found,
-        differing: &[&str],
-    ) -> Result<(), Failure> {
+    fn bring_about(&self, cx: &Context, desired: &Properties<'_>, found: &Found) -> Result<(), Failure> {
         let table = desired.table();
-        desired.checked(cx)?;
+        desired.checked(cx, found)?;
         // The kernel first: it may refuse what the file would take.
         match desired.content.filter(|_| desired.exist) {
-            Some(content) if is_live(cx) && !only_boot_differs(differing) => {
+            Some(content) if is_live(cx) && !found.has(cx, &table, content.0)? => {
                 kernel::load(cx, &table, content.0, Properties::CONTENT)?;
-                if kernel::in_force(cx, &table)? != Some(kernel::meant(cx, &table, content.0, Properties::CONTENT)?) {
+                if kernel::in_force(cx, &table)?.as_ref() != Some(found.meant(cx, &table, content.0)?.as_ref()) {
                     let message =
                         "the running kernel does not have the table as it was loaded; another program changes it";
                     return Err(blocked(Properties::CONTENT, message));
@@ -355,11 +294,6 @@ impl Tables {
         }
         self.include(cx, desired, &table)?.carry_out(cx, &self.texts)
     }
-}
-
-/// Returns whether the running kernel has the table as it is stated already.
-fn only_boot_differs(differing: &[&str]) -> bool {
-    differing == [Properties::BOOT]
 }
 
 /// The properties of a file with this text, or of none. A new one is for root alone, as the rules of the running kernel are.
@@ -394,16 +328,37 @@ impl Properties<'_> {
         file(&self.table().path(), self.text().as_deref(), found.file.is_none())
     }
 
-    /// Returns whether the file is to be another one, or none. One that is not read stays beside a table without a file.
+    /// Returns whether the file is to be another one, or none. One that is not read stays beside a table without a file, and one of
+    /// somebody else beside whatever has none.
     fn changes_file(&self, found: &Found) -> bool {
-        self.text().is_some() || found.file.is_some() && (found.is_read || !self.exist)
+        self.text().is_some() || found.own().is_some() && (found.is_read || !self.exist)
     }
 
-    /// Fails where the running kernel would not take the table.
-    fn checked(&self, cx: &Context) -> Result<(), Failure> {
-        match self.content.filter(|_| self.exist && is_live(cx)) {
-            Some(content) => kernel::check(cx, &self.table(), content.0, Properties::CONTENT),
-            None => Ok(()),
+    /// Fails where the running kernel would not take the table, now or at boot.
+    fn checked(&self, cx: &Context, found: &Found) -> Result<(), Failure> {
+        let Some(content) = self.content.filter(|_| self.exist) else { return Ok(()) };
+        if !is_live(cx) {
+            // The nft of the system that is managed is not there to be asked.
+            let missing = content.missing_chain();
+            let message =
+                |(line, name)| format!("line {line} jumps to the chain '{name}', which the table does not have");
+            return missing.map_or(Ok(()), |missing| Err(invalid(Properties::CONTENT, message(missing))));
+        }
+        let table = self.table();
+        kernel::check(cx, &table, content.0, Properties::CONTENT)?;
+        let Some(text) = self.text() else { return Ok(()) };
+        match found.at_boot_with(cx, &table, &text, content.0)? {
+            AtBoot::Stated => Ok(()),
+            AtBoot::Refused(said) => {
+                Err(blocked(Properties::BOOT, format!("nftables.service cannot load its files at boot:\n{said}")))
+            }
+            AtBoot::Other => {
+                let message = format!(
+                    "the table is another one at boot: '{}' or another file in '{FOLDER}' changes it behind its own file",
+                    main_file(cx)
+                );
+                Err(blocked(Properties::BOOT, message))
+            }
         }
     }
 
@@ -421,7 +376,7 @@ impl Properties<'_> {
         };
         let all = [
             (Properties::CONTENT, is_other || is_other_file),
-            (Properties::BOOT, self.boot != found.is_kept()),
+            (Properties::BOOT, self.boot != found.is_kept(cx, &self.table())),
             (Properties::LOADED, !is_loaded),
         ];
         Ok(all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect())
@@ -444,8 +399,10 @@ impl Properties<'_> {
     }
 
     fn intentions(&self, cx: &Context, found: &Found, differing: &[&str]) -> Vec<String> {
-        let is_loaded = is_live(cx) && !only_boot_differs(differing);
+        let has = |content: TableText<'_>| found.has(cx, &self.table(), content.0).is_ok_and(|has| has);
+        let is_loaded = is_live(cx) && !self.content.is_some_and(has);
         let text = self.text();
+        let is_left = text.is_none() && found.file.is_some() && found.own().is_none();
         let words = [
             (self.exist && is_loaded, "load the table into the running kernel"),
             (!self.exist && found.rules.is_some(), "remove the table from the running kernel"),
@@ -453,7 +410,9 @@ impl Properties<'_> {
             (text.is_none() && self.changes_file(found), "remove the file of the table"),
         ];
         let words = words.into_iter().filter(|(is_done, _)| *is_done).map(|(_, words)| words.to_owned());
+        let path = self.table().path();
+        let left = is_left.then(|| format!("leave '{path}' as it is, which stead did not write"));
         let include = (text.is_some() && !found.is_read).then(|| format!("have '{}' include it", main_file(cx)));
-        if differing.is_empty() { Vec::new() } else { words.chain(include).collect() }
+        if differing.is_empty() { Vec::new() } else { words.chain(left).chain(include).collect() }
     }
 }

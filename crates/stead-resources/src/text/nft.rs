@@ -43,39 +43,59 @@ impl<'a> Text<'a> for TableText<'a> {
     }
 }
 
-/// Why a text is not the inside of one table, as nft takes it apart: a quoted string goes to the next quote, a comment to the end of
-/// its line.
+impl<'a> TableText<'a> {
+    /// The line and the name of a chain that a rule jumps to, and that there is none of.
+    pub(crate) fn missing_chain(self) -> Option<(usize, &'a str)> {
+        let (mut chains, mut jumps) = (Vec::new(), Vec::new());
+        let (mut rest, mut former) = (self.0, "");
+        while let Some(piece) = piece(rest).filter(|piece| !piece.is_empty()) {
+            let is_name = piece.starts_with(is_of_word);
+            if is_name && former == "chain" {
+                chains.push(piece);
+            } else if is_name && matches!(former, "jump" | "goto") {
+                jumps.push((self.0.get(..self.0.len() - rest.len()).unwrap_or_default().lines().count(), piece));
+            }
+            if !piece.starts_with(char::is_whitespace) {
+                former = piece;
+            }
+            rest = rest.get(piece.len()..).unwrap_or_default();
+        }
+        jumps.into_iter().find(|(_, name)| !chains.contains(name))
+    }
+}
+
+/// The first piece of a text, as nft takes it apart: a quoted string goes to the next quote, a comment to the end of its line. `None`
+/// for a quote that is left open.
+fn piece(rest: &str) -> Option<&str> {
+    let first = rest.chars().next();
+    let length = match first {
+        Some('#') => rest.find('\n').unwrap_or(rest.len()),
+        Some('"') => rest.get(1..)?.find('"')? + 2,
+        Some(first) if is_of_word(first) => rest.find(|each| !is_of_word(each)).unwrap_or(rest.len()),
+        other => other.map_or(0, char::len_utf8),
+    };
+    rest.get(..length)
+}
+
+fn is_of_word(each: char) -> bool {
+    each.is_ascii_alphanumeric() || matches!(each, '_' | '.' | '/' | '-')
+}
+
+/// Why a text is not the inside of one table.
 fn flaw(text: &str) -> Option<&'static str> {
     let (mut rest, mut depth) = (text, 0_usize);
-    while let Some(first) = rest.chars().next() {
-        let is_of_word = |each: char| each.is_ascii_alphanumeric() || matches!(each, '_' | '.' | '/' | '-');
-        let length = match first {
-            '#' => rest.find('\n').unwrap_or(rest.len()),
-            '"' => match rest.split_once('"').and_then(|(_, quoted)| quoted.find('"')) {
-                Some(end) => end + 2,
-                None => return Some("has an unclosed quote"),
-            },
-            '{' => {
-                depth += 1;
-                1
-            }
-            '}' if depth == 0 => {
+    while !rest.is_empty() {
+        let Some(piece) = piece(rest) else { return Some("has an unclosed quote") };
+        match piece {
+            "{" => depth += 1,
+            "}" if depth == 0 => {
                 return Some("must be what is between the braces of one table: a '}' in it has no '{'");
             }
-            '}' => {
-                depth -= 1;
-                1
-            }
-            _ if is_of_word(first) => {
-                let word = rest.split(|each| !is_of_word(each)).next().unwrap_or_default();
-                if word == "include" {
-                    return Some("must not include files; state what is in them");
-                }
-                word.len()
-            }
-            other => other.len_utf8(),
-        };
-        rest = rest.get(length..).unwrap_or_default();
+            "}" => depth -= 1,
+            "include" => return Some("must not include files; state what is in them"),
+            _ => {}
+        }
+        rest = rest.get(piece.len()..).unwrap_or_default();
     }
     (depth > 0).then_some("must be what is between the braces of one table: a '{' in it has no '}'")
 }
@@ -106,5 +126,21 @@ mod tests {
         for text in bad {
             assert!(flaw(text).is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_chain_that_is_missing_is_found() {
+        let missing = |text| TableText::check(text).ok().and_then(TableText::missing_chain);
+        let good = [
+            "chain a {\n  jump b\n}\nchain b {\n}\n",
+            "chain a { tcp dport vmap { 22 : jump b, 23 : goto a }; } chain b { }",
+            "define c = b\nchain a { jump $c; } chain b { } # jump d",
+            "chain a { accept comment \"jump d\"; jump { accept; }; }",
+        ];
+        for text in good {
+            assert_eq!(missing(text), None, "{text}");
+        }
+        assert_eq!(missing("chain a {\n  jump nowhere\n}\n"), Some((2, "nowhere")));
+        assert_eq!(missing("chain a { tcp dport vmap { 22 : goto b }; }"), Some((1, "b")));
     }
 }
