@@ -438,7 +438,11 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     if resource.ensures() {
         content["ensures"] = true.into();
     }
-    json!({
+    // A composite one is taken back by what it consists of.
+    let is_undone = module.manifest.as_ref().is_some_and(|manifest| manifest.undo.is_by_state(&resource.name));
+    let undo =
+        (is_undone && resource.kind != DefinitionKind::Composite).then(|| json!({ "stead": { "undo": "state" } }));
+    let mut listed = json!({
         "type": format!("{}/{}", module.name, resource.name),
         "kind": if resource.kind == DefinitionKind::Composite { "importer" } else { "resource" },
         "version": module.version.to_string(),
@@ -455,7 +459,11 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
         "properties": names(|_| true),
         "requireAdapter": adapter.as_str(),
         "adaptedContent": content,
-    })
+    });
+    if let Some(metadata) = undo {
+        listed["metadata"] = metadata;
+    }
+    listed
 }
 
 /// The files that a worker loads for a resource, as far as they do not lie in the folder of the module. All classes of a

@@ -30,7 +30,7 @@ pub struct Index<'a> {
 }
 
 const CACHE: CacheFile =
-    CacheFile::new("powershell.index", concat!("stead powershell modules 4 ", env!("CARGO_PKG_VERSION"), " "));
+    CacheFile::new("powershell.index", concat!("stead powershell modules 5 ", env!("CARGO_PKG_VERSION"), " "));
 
 /// About as many bytes as the index keeps of a module.
 const PART: usize = 2048;

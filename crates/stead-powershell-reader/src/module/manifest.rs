@@ -14,6 +14,9 @@ pub struct Manifest {
     pub version: Option<Version>,
     /// `PrivateData.PSData.Prerelease`.
     pub prerelease: Option<String>,
+    /// `PrivateData.Stead.Undo`.
+    #[serde(default)]
+    pub undo: Undo,
     /// `RootModule`, or `ModuleToProcess`.
     pub root: Option<String>,
     /// The paths and names in `NestedModules`.
@@ -53,6 +56,30 @@ pub enum Exports {
     All,
     /// These, whatever their case.
     Named(Vec<String>),
+}
+
+/// Of which resources of a module a former state can be set again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Undo {
+    /// It does not say: of none.
+    #[default]
+    Unstated,
+    /// Of all.
+    State,
+    /// Of these, whatever their case.
+    StateOf(Vec<String>),
+}
+
+impl Undo {
+    /// Returns whether the former state of a resource of this name can be set again.
+    pub fn is_by_state(&self, resource: &str) -> bool {
+        match self {
+            Self::Unstated => false,
+            Self::State => true,
+            Self::StateOf(names) => names.iter().any(|name| same(name, resource)),
+        }
+    }
 }
 
 /// The members that a manifest may have.
@@ -129,6 +156,7 @@ pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> 
     Ok(Manifest {
         version: Some(module),
         prerelease: prerelease(&table),
+        undo: undo(&table).map_err(|message| fault("PrivateData", message))?,
         root: root.or(older),
         nested: modules(&table, "NestedModules"),
         specified: specified(&table),
@@ -158,6 +186,25 @@ fn exports(value: Option<&Value>) -> Exports {
 fn prerelease(table: &Value) -> Option<String> {
     let data = table.get("PrivateData")?.get("PSData")?;
     data.get("Prerelease")?.as_text().filter(|label| !label.is_empty()).map(str::to_owned)
+}
+
+/// `PrivateData.Stead.Undo`: a word for all resources, or a table with a word for each of some.
+fn undo(table: &Value) -> Result<Undo, String> {
+    let stead = table.get("PrivateData").and_then(|data| data.get("Stead"));
+    let Some(stated) = stead.and_then(|stead| stead.get("Undo")).filter(|value| **value != Value::Null) else {
+        return Ok(Undo::Unstated);
+    };
+    let is_state = |value: &Value| value.as_text().is_some_and(|word| same(word, "State"));
+    match stated {
+        Value::Table(entries) if entries.iter().all(|(_, value)| is_state(value)) => {
+            Ok(Undo::StateOf(entries.iter().map(|(name, _)| name.to_text()).collect()))
+        }
+        word if is_state(word) => Ok(Undo::State),
+        _ => {
+            Err("'PrivateData.Stead.Undo' must be 'State', or a table with 'State' for each of some resources"
+                .to_owned())
+        }
+    }
 }
 
 fn texts(table: &Value, key: &str) -> Vec<String> {

@@ -7,6 +7,7 @@ mod logging;
 mod module;
 mod siblings;
 mod trust;
+mod undo;
 
 use std::ffi::OsStr;
 use std::fs;
