@@ -14,10 +14,11 @@ use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Role, ScopeId, codes};
 use stead_core::id::{NodeId, ResourceId, TypeName};
+use stead_core::schema::Schema;
 use stead_core::text::{Span, Spanned};
 use stead_core::value::Value;
 use stead_host::store::kept::{Accounted, Kept, LeftBehind, Managed};
-use stead_resources::builtin_of;
+use stead_resources::{builtin, builtin_of};
 
 use crate::accounting::is_there;
 use crate::contexts::Contexts;
@@ -207,7 +208,9 @@ impl Session {
         let path = managed.removal.as_mut().and_then(|removal| removal.get_mut("path"));
         if let Some(path) = path.filter(|_| self.system_root().is_none()) {
             let within = path.as_str().and_then(|text| Path::new(text).strip_prefix(self.root()).ok()?.to_str());
-            if let Some(within) = within.filter(|within| !within.is_empty()).map(str::to_owned) {
+            // Some types take absolute paths alone.
+            let fits = |within: &&str| !within.is_empty() && accepts_path(&managed.type_name, within);
+            if let Some(within) = within.filter(fits).map(str::to_owned) {
                 *path = within.into();
             }
         }
@@ -509,6 +512,12 @@ fn keep_blocked(things: &Things, fates: &mut [(String, Managed, Fate)]) {
         *fate = Fate::Stay(why);
         going.remove(&path);
     }
+}
+
+/// Returns whether the schema of a built-in type accepts a path.
+fn accepts_path(type_name: &TypeName, path: &str) -> bool {
+    let schema = builtin(type_name).and_then(|it| Schema::compile(it.schema()["properties"]["path"].clone()).ok());
+    schema.is_none_or(|schema| schema.validate(&path.into()).is_empty())
 }
 
 /// The fate of a thing that the document does not have in any way.

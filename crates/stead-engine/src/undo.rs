@@ -107,12 +107,17 @@ impl Undo {
         let mut kept: Vec<NotTakenBack> = Vec::new();
         for set in &self.sets {
             let unsaid = document::unsaid(set);
+            let before = set.before.as_ref().and_then(Json::as_object).filter(|_| self.scene.root.is_none());
+            let refused = before.and_then(|before| document::refused(set, before));
             let why = match set.undo {
                 UndoWay::Cannot if acts(set) => {
                     "it runs again where what it acted on is taken back, and what it did stays".to_owned()
                 }
                 UndoWay::Cannot => "what it did besides files is not known".to_owned(),
                 UndoWay::State if set.before.is_none() => "its former state could not be read".to_owned(),
+                UndoWay::State if refused.is_some() => {
+                    format!("its former state cannot be set again: {}", refused.unwrap_or_default())
+                }
                 UndoWay::State if !unsaid.is_empty() => {
                     format!("its former state does not say '{}', which stays", unsaid.join("', '"))
                 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::UndoWay;
+use stead_core::schema::Schema;
 use stead_host::operate::{can_be_stated, former_properties};
 use stead_host::store::images::SetEntry;
 use stead_resources::builtin;
@@ -64,7 +65,8 @@ impl Undo {
             );
         }
         // What the run made for a state, such as a unit, is there until the state is back.
-        let of_item = |set: &&SetEntry| item.before.node == ImageNode::Absent && item.is_of(set);
+        let is_new = item.before.node == ImageNode::Absent;
+        let of_item = |set: &&SetEntry| is_new && !is_apart_from(set, item) && item.is_of(set);
         needs.extend(
             self.state_sets().into_iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))),
         );
@@ -77,7 +79,8 @@ impl Undo {
         let mut sets: Vec<&SetEntry> = Vec::new();
         let has_state = |set: &&SetEntry| self.scene.root.is_none() || is_not_built_in(set);
         for set in self.sets.iter().rev().filter(|set| set.undo == UndoWay::State).filter(has_state) {
-            if self.object_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
+            let can_be_set = self.object_before(set).is_some_and(|before| refused(set, before).is_none());
+            if can_be_set && !sets.iter().any(|known| known.instance == set.instance) {
                 sets.push(set);
             }
         }
@@ -105,7 +108,8 @@ impl Undo {
         let resource = |set: &SetEntry| {
             let before = self.object_before(set)?;
             let by = |(path, item): &(&PathBuf, &Arc<Item>)| {
-                item.before.node != ImageNode::Absent && item.is_of(set) && !self.goes_after(path, item)
+                let goes_first = item.before.node != ImageNode::Absent || is_apart_from(set, item);
+                goes_first && item.is_of(set) && !self.goes_after(path, item)
             };
             let needs: Vec<String> = self.items.iter().filter(by).map(|(_, item)| id(item)).collect();
             let properties = covered(set, properties_before(set, before), secrets);
@@ -194,6 +198,21 @@ pub(super) fn unsaid(set: &SetEntry) -> Vec<&str> {
     names.filter(|name| !name.starts_with('_') && !before.contains_key(*name)).collect()
 }
 
+/// Returns whether a state is set without the file that was made for it: a value of the kernel or a mount, of which the file has a line. Its
+/// line would be removed from the file, which then is not as the run left it.
+fn is_apart_from(set: &SetEntry, item: &Item) -> bool {
+    let is_line = ["Stead/Sysctl", "Stead/Mount"].contains(&set.type_name.as_str());
+    is_line && item.place.image(0).is_ok_and(|(now, _)| now.node != ImageNode::Directory)
+}
+
+/// Why the former state of an instance cannot be set again, if its resource accepts no such properties: programs can bring about more than
+/// that.
+pub(super) fn refused(set: &SetEntry, before: &Map<String, Json>) -> Option<String> {
+    let schema = Schema::compile(builtin(&set.type_name)?.schema().clone()).ok()?;
+    let mismatches = schema.validate(&Json::Object(properties_before(set, before)));
+    mismatches.first().map(ToString::to_string)
+}
+
 /// Properties, with values that may be secrets as parameters.
 fn covered(set: &SetEntry, properties: Map<String, Json>, secrets: &mut Map<String, Json>) -> Map<String, Json> {
     // Nobody looked for secrets in what such an instance does not state.
@@ -229,5 +248,30 @@ fn literal(value: Json) -> Json {
             Json::Object(members.into_iter().map(|(name, value)| (name, literal(value))).collect())
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stead_core::id::TypeName;
+
+    use super::*;
+
+    #[test]
+    fn a_state_that_cannot_be_stated_is_named() {
+        let set = |content: &str| SetEntry {
+            instance: "Stead/Nftables:site".to_owned(),
+            type_name: TypeName::parse("Stead/Nftables").unwrap(),
+            undo: UndoWay::State,
+            desired: Some(json!({ "name": "site", "content": "" })),
+            covered: false,
+            before: Some(
+                json!({ "family": "inet", "name": "site", "_exist": true, "content": content, "boot": false }),
+            ),
+        };
+        let why = |set: &SetEntry| refused(set, set.before.as_ref().unwrap().as_object().unwrap());
+        assert_eq!(why(&set("chain c {\n}\n")), None);
+        let why = why(&set("chain c {\n  accept comment \"\u{1b}[2J\"\n}\n"));
+        assert!(why.as_ref().is_some_and(|why| why.starts_with("'content' ")), "{why:?}");
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
+use stead_core::value::Value;
 use stead_system::fs::{check_writable, not_permitted, reason};
 use stead_system::kernel;
 use stead_system::user;
@@ -36,6 +37,17 @@ impl Live {
     pub(super) fn differing(&self) -> Result<Option<String>, Failure> {
         let current = self.read()?;
         Ok((!self.value.split_whitespace().eq(current.split_whitespace())).then_some(current))
+    }
+
+    /// Returns whether the value stays when what a file keeps of it goes.
+    pub(super) fn outlives_its_line(&self) -> bool {
+        matches!(self.setting, Setting::Parameter(_))
+    }
+
+    /// The value that the kernel has, as the property that states it; `None` where it has none.
+    pub(super) fn current(&self) -> Result<Option<(String, Value)>, Failure> {
+        let current = self.read()?;
+        Ok((!current.is_empty()).then(|| (self.property.to_owned(), Value::from(current))))
     }
 
     fn read(&self) -> Result<String, Failure> {

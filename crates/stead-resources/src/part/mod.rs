@@ -224,7 +224,11 @@ impl<P: Part> Provider for Parts<P> {
         let stated: P::Stated<'_> = read_each(input)?;
         let text = self.look(cx, &stated.location(cx)?)?;
         let found = find::<P>(&stated, text.as_deref())?;
-        Ok(Plain::new(state::<P>(&stated, found)))
+        let outlives = stated.live(cx).filter(|live| found.is_none() && live.outlives_its_line());
+        let current = outlives.as_ref().map_or(Ok(None), Live::current)?;
+        let mut state = state::<P>(&stated, found);
+        state.extend(current);
+        Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -244,7 +248,12 @@ impl<P: Part> Provider for Parts<P> {
         if let Some(failure) = desired.overridden(cx)? {
             return Err(failure);
         }
-        Ok(reply::tested_as(state::<P>(&desired.stated, found), &differing, set))
+        let mut state = state::<P>(&desired.stated, found);
+        if state.get("_exist") == Some(&Value::Bool(false)) {
+            state
+                .extend(desired.live.as_ref().filter(|live| live.outlives_its_line()).map_or(Ok(None), Live::current)?);
+        }
+        Ok(reply::tested_as(state, &differing, set))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -314,17 +323,20 @@ impl<P: Part> Parts<P> {
 
     fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<SetReply, Failure> {
         let Location { path, missing, absent, .. } = &desired.location;
-        let place = if absent.is_some() { None } else { Place::find(path, &cx.writes)? };
-        let (place, made) = match place {
-            None if !desired.exist => return Ok(reply::set(state::<P>(&desired.stated, None), &[], Vec::new())),
-            None => (desired.location.make_directory(cx)?, true),
-            Some(place) => (place, false),
-        };
         let live = desired.live()?;
         // First: the kernel may refuse what the file would take.
         if let (Some(_), Some(live)) = (&live, &desired.live) {
             live.put()?;
         }
+        let place = if absent.is_some() { None } else { Place::find(path, &cx.writes)? };
+        let (place, made) = match place {
+            None if !desired.exist => {
+                let outcome = desired.compare(None, live)?;
+                return Ok(reply::set(desired.after(&outcome), &names(&outcome.differing), Vec::new()));
+            }
+            None => (desired.location.make_directory(cx)?, true),
+            Some(place) => (place, false),
+        };
         self.files.edit(cx, &place, *missing, |text| {
             let outcome = desired.compare(text, live.clone())?;
             let effects = desired.effects(&outcome, text, made);
@@ -374,7 +386,7 @@ impl<'a, P: Part> Desired<'a, P> {
     fn of(cx: &Context, stated: P::Stated<'a>, exist: bool) -> Result<Self, Failure> {
         Ok(Self {
             location: stated.location(cx)?,
-            live: stated.live(cx).filter(|_| exist),
+            live: stated.live(cx).filter(|live| exist || live.outlives_its_line()),
             wanted: stated.wanted(),
             stated,
             exist,
@@ -389,7 +401,9 @@ impl<'a, P: Part> Desired<'a, P> {
 
     /// The value that the running kernel has instead of the one that is asked for.
     fn live(&self) -> Result<Option<String>, Failure> {
-        self.live.as_ref().map_or(Ok(None), Live::differing)
+        let differing = self.live.as_ref().map_or(Ok(None), Live::differing)?;
+        // A parameter that the kernel does not have is nothing that outlives a line.
+        Ok(differing.filter(|current| self.exist || !current.is_empty()))
     }
 
     fn compare(&self, text: Option<&Text<String>>, live: Option<String>) -> Result<Outcome, Failure> {
@@ -405,10 +419,13 @@ impl<'a, P: Part> Desired<'a, P> {
             differing.extend(flaws.iter().map(|flaw| flaw.property.to_owned()));
             found.extend(flaws.iter().map(|flaw| (flaw.property.to_owned(), Value::from(flaw.found.as_str()))));
         }
-        if let (Some(current), Some(Live { property, .. }), Some(found)) = (live, &self.live, &mut found) {
-            let current = Some(current).filter(|current| !current.is_empty());
-            found.remove(property);
-            found.extend(current.map(|current| ((*property).to_owned(), Value::from(current))));
+        let live = live.filter(|_| found.is_some() || !self.exist);
+        if let (Some(current), Some(Live { property, .. })) = (live, &self.live) {
+            if let Some(found) = &mut found {
+                let current = Some(current).filter(|current| !current.is_empty());
+                found.remove(property);
+                found.extend(current.map(|current| ((*property).to_owned(), Value::from(current))));
+            }
             if !differing.iter().any(|name| name == property) {
                 differing.push((*property).to_owned());
             }
@@ -441,7 +458,11 @@ impl<'a, P: Part> Desired<'a, P> {
     /// The state after a set. Of what is differing, the wanted text of the file is not all.
     fn after(&self, outcome: &Outcome) -> Object {
         let fixed = outcome.flaws.iter().map(|flaw| (flaw.property.to_owned(), Value::from(flaw.wanted.as_str())));
-        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(fixed).collect()))
+        let mut after =
+            state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(fixed).collect()));
+        let live = self.live.as_ref().filter(|_| !self.exist);
+        after.extend(live.map(|live| (live.property.to_owned(), Value::from(live.value.as_str()))));
+        after
     }
 
     /// Returns whether the file goes with the part.
@@ -461,9 +482,10 @@ impl<'a, P: Part> Desired<'a, P> {
             return Effects::default();
         }
         let mut effects = Effects::of(match (self.exist, &outcome.found) {
-            (false, _) => Effect::Remove,
+            (false, Some(_)) => Effect::Remove,
             (true, None) => Effect::Create,
-            (true, Some(_)) => Effect::Change,
+            // Without a line it is the running kernel that changes.
+            (false, None) | (true, Some(_)) => Effect::Change,
         });
         let path = || self.location.shown.clone().into_owned();
         if let (true, Some((directory, _))) = (makes_directory, self.location.shown.rsplit_once('/')) {

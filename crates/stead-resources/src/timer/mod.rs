@@ -80,10 +80,15 @@ struct Properties<'a> {
     /// Whether the timer starts at boot.
     #[serde(default = "is_wanted")]
     enabled: bool,
-    /// Whether the timer runs; 'running' if not stated. Not compared below another root.
-    state: Option<Activity>,
+    /// Whether the timer runs. Not compared below another root.
+    #[serde(default = "running")]
+    state: Activity,
     /// Whether the timer exists. If false, it is stopped and both unit files are removed; with 'unit' only that of the timer.
     exist: bool,
+}
+
+fn running() -> Activity {
+    Activity::Running
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
@@ -259,13 +264,12 @@ impl Properties<'_> {
     /// What is asked of the unit of the timer.
     fn timer(&self, cx: &Context, found: Option<&Settings>) -> Plain {
         let name = format!("{}.timer", self.stem());
-        let state = self.state.unwrap_or(Activity::Running);
         let mut stated =
             vec![(Properties::NAME, Value::from(name.as_str())), (Properties::EXIST, Value::from(self.exist))];
         if self.exist {
             let text = self.text(cx, found, &name);
             stated.extend([(Properties::UNIT, Value::from(text)), (Properties::ENABLED, Value::from(self.enabled))]);
-            stated.extend(is_live(cx).then(|| (Properties::STATE, Value::from(state.word()))));
+            stated.extend(is_live(cx).then(|| (Properties::STATE, Value::from(self.state.word()))));
         }
         plain(stated)
     }
@@ -350,8 +354,7 @@ impl Properties<'_> {
             let wanted = self.settings();
             after.extend(wanted.properties(&wanted));
             after.insert(Properties::ENABLED.to_owned(), Value::from(self.enabled));
-            let state = self.state.unwrap_or(Activity::Running).word();
-            after.extend(is_live(cx).then(|| (Properties::STATE.to_owned(), Value::from(state))));
+            after.extend(is_live(cx).then(|| (Properties::STATE.to_owned(), Value::from(self.state.word()))));
         }
         after
     }

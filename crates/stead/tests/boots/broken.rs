@@ -2,6 +2,7 @@
 //! itself or by one command.
 
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 use stead_testkit::until;
@@ -39,6 +40,16 @@ enum Ends {
     ByUndo,
 }
 
+impl Ends {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Guarded => "guarded",
+            Self::ByTheRun => "taken back by the run",
+            Self::ByUndo => "taken back by one command",
+        }
+    }
+}
+
 #[test]
 fn what_breaks_a_machine_is_guarded_or_taken_back() {
     if !stead_testkit::is_root(TEST) {
@@ -65,7 +76,7 @@ fn what_breaks_a_machine_is_guarded_or_taken_back() {
     let documents = documents();
     let mut counts = [0; 3];
     for (name, ends, document) in &documents {
-        let before = imprint(&machine);
+        let (before, begun) = (imprint(&machine), Instant::now());
         machine.write("/srv/document.json", &document.to_string());
         let applied =
             machine.run(&["stead", "apply", "/srv/document.json", "--record", "--reconcile", "none", "--yes"]);
@@ -80,6 +91,7 @@ fn what_breaks_a_machine_is_guarded_or_taken_back() {
             assert!(imprint(&machine) == before, "{name}: {said}\n{before}\n{}", imprint(&machine));
         }
         counts[*ends as usize] += 1;
+        println!("{name:<45} {:<28} {:>5.1} s", ends.words(), begun.elapsed().as_secs_f64());
     }
     println!(
         "{} documents: {} guarded, {} taken back by the run, {} by one command",

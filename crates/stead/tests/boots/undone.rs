@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value as Json, json};
 use stead_testkit::until;
@@ -48,9 +49,77 @@ fn what_was_done_to_a_running_system_is_taken_back() {
         }
     }
     println!("{} documents were taken back", documents.len());
+    what_is_no_longer_stated_is_removed(&machine);
     a_table_is_there_after_a_boot(&mut machine);
     what_a_package_did_is_named(&machine);
     machine.shut_down();
+}
+
+/// A kernel parameter has its former value in the running kernel, with a line of its own before the run and without one. In a network of
+/// its own, since a machine in namespaces can change none.
+#[test]
+fn a_kernel_parameter_gets_its_value_back() {
+    const NAME: &str = "a_kernel_parameter_gets_its_value_back";
+    const SCRIPT: &str = r#"
+set -e
+mount -t tmpfs tmpfs /etc/sysctl.d
+cd "$1"; stead=$2; name=net.ipv4.ip_default_ttl
+value() { echo "$(cat /proc/sys/net/ipv4/ip_default_ttl) $(cat /etc/sysctl.d/* 2>/dev/null)"; }
+value
+echo '{"resources": [{"name": "ttl", "type": "Stead/Sysctl", "properties": {"name": "'$name'", "value": "70"}}]}' > main.json
+"$stead" apply main.json --yes >&2; value
+"$stead" undo --yes >&2; value
+echo "$name = 71" > /etc/sysctl.d/90-stead.conf; echo 71 > /proc/sys/net/ipv4/ip_default_ttl
+"$stead" apply main.json --yes >&2; value
+"$stead" undo --yes >&2; value
+"$stead" undo --yes >&2; value
+"#;
+    if !stead_testkit::is_root(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ended = Command::new("unshare")
+        .args(["-m", "-n", "--propagation", "private", "sh", "-c", SCRIPT, "sh"])
+        .args([folder.path(), Path::new(env!("CARGO_BIN_EXE_stead"))])
+        .env("STEAD_STATE", folder.path().join("state"))
+        .output()
+        .unwrap();
+    let [printed, said] = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let line = |value: u8| format!("{value} net.ipv4.ip_default_ttl = {value}\n");
+    let expected = format!("64 \n{}64 \n{}{}{}", line(70), line(70), line(71), line(70));
+    assert_eq!(printed, expected, "{said}");
+}
+
+/// What the document before stated, and this one does not, goes from the running system, and one command brings it back.
+fn what_is_no_longer_stated_is_removed(machine: &Debian) {
+    let of = |resources: Json| json!({ "directives": { "removed": "remove" }, "resources": resources }).to_string();
+    let apply = |document: &str| {
+        machine.write("/srv/removed.json", document);
+        machine.run_text(&["stead", "apply", "/srv/removed.json", "--record", "--reconcile", "none", "--yes"])
+    };
+    let stays = instance("Group", "stays", json!({}));
+    apply(&of(json!([stays])));
+    let before = imprint(machine);
+    let mount = json!({ "path": "/srv/mounted", "device": "tmpfs", "fstype": "tmpfs", "state": "mounted" });
+    let more = json!([
+        stays,
+        instance("Nftables", "site", json!({ "content": "chain c {\n  counter\n}\n" })),
+        instance("User", "ada", json!({ "shell": "/bin/sh", "createHome": false })),
+        { "name": "mount", "type": "Stead/Mount", "properties": mount },
+        { "name": "file", "type": "Stead/File", "properties": { "path": "/etc/site.conf", "content": "a\n" } },
+    ]);
+    apply(&of(more));
+    let with_more = imprint(machine);
+    let said = apply(&of(json!([stays])));
+    let found = imprint(machine);
+    // The line that includes tables stays for others.
+    let is_other =
+        |text: &str| text.lines().filter(|line| !line.contains("nftables")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(is_other(&found) == is_other(&before), "{said}{}", differing(&before, &found));
+    let said = machine.run_text(&["stead", "undo", "--yes"]);
+    let found = imprint(machine);
+    assert!(found == with_more, "{said}{}", differing(&with_more, &found));
+    apply(&of(json!([stays])));
 }
 
 /// A table that was changed by hand comes back with a boot, behind what Debian's own file flushes.
@@ -109,7 +178,7 @@ fn imprint(machine: &Debian) -> String {
     const SHOW: &str = "cd /etc; find . -path ./.pwd.lock -prune -o -printf '%p %y %m %U %G %l\\n' | sort; \
         find . -type f ! -name .pwd.lock -exec sha256sum {} + | sort -k 2; ls -laR --time-style=+ /home; \
         nft -s list ruleset; findmnt -rno TARGET,FSTYPE,OPTIONS | grep '^/srv'; hostname; date +%Z; \
-        for unit in server fresh ssh nightly.timer idle.timer; do systemctl is-active $unit; systemctl is-enabled $unit; done 2>&1";
+        for unit in server fresh ssh nightly.timer idle.timer; do echo \"$unit $(systemctl is-active $unit) $(systemctl is-enabled $unit)\"; done 2>&1";
     until(|| {
         let shown = machine.run_text(&["bash", "-c", SHOW]);
         // What is on its way is waited for.
