@@ -453,10 +453,13 @@ function ConvertTo-ErrorRecord([System.Text.Json.JsonElement] $Element, $Target)
     return $record
 }
 
-# How far an activity is, as the resource said it.
+# How far an activity is, as the resource said it. 'Write-Progress -Completed' names none, and a record cannot be made without one.
 function ConvertTo-ProgressRecord([System.Text.Json.JsonElement] $Element) {
-    $record = [ProgressRecord]::new(
-        $Element.GetProperty('activityId').GetInt32(), $Element.GetProperty('activity').GetString(), $Element.GetProperty('status').GetString())
+    $activity, $status = foreach ($name in 'activity', 'status') {
+        $text = $Element.GetProperty($name).GetString()
+        if ($text) { $text } else { ' ' }
+    }
+    $record = [ProgressRecord]::new($Element.GetProperty('activityId').GetInt32(), $activity, $status)
     $record.ParentActivityId = $Element.GetProperty('parentId').GetInt32()
     $record.CurrentOperation = $Element.GetProperty('operation').GetString()
     $record.PercentComplete = $Element.GetProperty('percent').GetInt32()

@@ -11,9 +11,10 @@ use stead_system::fs::User;
 use stead_system::scratch::Scratch;
 
 /// The files that are compiled. Nothing in them is newer than the oldest PowerShell that is used.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
     ("Worker.cs", include_str!("source/Worker.cs")),
     ("Runspaces.cs", include_str!("source/Runspaces.cs")),
+    ("Calls.cs", include_str!("source/Calls.cs")),
     ("Reports.cs", include_str!("source/Reports.cs")),
     ("Wire.cs", include_str!("source/Wire.cs")),
     ("Json.cs", include_str!("source/Json.cs")),

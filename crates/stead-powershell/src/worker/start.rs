@@ -29,12 +29,8 @@ use super::protocol::{Hello, Line, Message, fields};
 use super::{Call, Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
-const SCRIPTS: [&str; 4] = [
-    include_str!("scripts/load.ps1"),
-    include_str!("scripts/script.ps1"),
-    include_str!("scripts/restore.ps1"),
-    include_str!("scripts/calls.ps1"),
-];
+const SCRIPTS: [&str; 3] =
+    [include_str!("scripts/load.ps1"), include_str!("scripts/script.ps1"), include_str!("scripts/calls.ps1")];
 
 /// The variable that tells the worker where the socket is. It is gone before the first call.
 const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
@@ -47,8 +43,9 @@ const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
 
 /// Keeps PowerShell from colours, from calling home, from sockets in the directory for temporary files, and .NET from measuring
-/// code that it is to optimize: most workers end before that is worth its time.
-const QUIET: [(&str, &str); 7] = [
+/// code that it is to optimize, and from optimizing any before no other was new for a second, in milliseconds as it reads them: most
+/// workers end before that is worth its time.
+const QUIET: [(&str, &str); 8] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
     ("POWERSHELL_TELEMETRY_OPTOUT", "1"),
@@ -56,6 +53,7 @@ const QUIET: [(&str, &str); 7] = [
     ("POWERSHELL_DIAGNOSTICS_OPTOUT", "1"),
     ("DOTNET_EnableDiagnostics", "0"),
     ("DOTNET_TieredPGO", "0"),
+    ("DOTNET_TC_CallCountingDelayMs", "3E8"),
 ];
 
 /// Returns whether workers are given a value of their own for a variable.

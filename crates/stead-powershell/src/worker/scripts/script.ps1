@@ -1,16 +1,15 @@
 <#
 Calls a function of a script resource with the values of a request.
 #>
-param($module, $values, $shared)
+param($module, $values, $call)
 try {
-    $method = $shared.Method
+    $at = -1
+    $method = $call.Method
     $command = $module.ExportedCommands["$method-TargetResource"]
     if (-not $command) { throw [InvalidOperationException]::new("the module exports no command '$method-TargetResource'") }
     $arguments = @{}
-    $index = 0
-    foreach ($name in $shared.Names) {
-        $value = $values[$index++]
-        $shared.Property = $name
+    foreach ($name in $call.Names) {
+        $value = $values[++$at]
         $parameter = $command.Parameters.Values | Where-Object Name -eq $name
         if (-not $parameter) {
             # Get is given all properties and may declare the keys alone.
@@ -27,6 +26,6 @@ try {
         }
         $arguments[$parameter.Name] = $value
     }
-    $shared.Property = $null
+    $at = -1
     & $command @arguments
-} catch { throw }
+} catch { $call.At = $at; throw }

@@ -197,7 +197,7 @@ namespace SteadWorker
             line.Append(",\"stack\":").Append(Json.Message(cause.ScriptStackTrace)).Append(",\"inner\":[").Append(Inner(exception));
             line.Append("],\"during\":\"").Append(Step);
             // A request for a restart counts though the method failed after it.
-            line.Append("\",\"property\":").Append(Json.Message(isCalled ? runspace.Property : ""));
+            line.Append("\",\"property\":").Append(Json.Message(isCalled && runspace.Call != null ? runspace.Call.Property : ""));
             line.Append(",\"reboot\":").Append(Flag(isCalled && runspace.AsksForRestart)).Append("}}");
             writer.WriteLine(line.ToString());
             writer.Flush();

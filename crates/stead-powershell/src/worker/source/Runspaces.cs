@@ -16,7 +16,7 @@ namespace SteadWorker
     /// <summary>The scripts that run in the runspace of a module. They are given as text, so that they belong to it.</summary>
     internal sealed class Scripts
     {
-        internal string Load, Script, Restore, Calls;
+        internal string Load, Script, Calls;
     }
 
     /// <summary>The variables of the environment, and all of them in one text: whether any changed is asked after each call.</summary>
@@ -164,9 +164,10 @@ namespace SteadWorker
         internal readonly string Key;
         internal Variables Environment;
         private readonly Scripts scripts;
-        private readonly Hashtable shared = Hashtable.Synchronized(new Hashtable(StringComparer.OrdinalIgnoreCase));
-        private readonly HashSet<string> shapes = new HashSet<string>();
+        private readonly Dictionary<string, ScriptBlock> bodies = new Dictionary<string, ScriptBlock>();
+        private readonly Globals globals = new Globals();
         private readonly Worker worker;
+        private object target;
         private PowerShell shell;
         private Turn turn;
         private IAsyncResult running;
@@ -174,6 +175,8 @@ namespace SteadWorker
         internal PSDataCollection<PSObject> Output { get; private set; }
         internal PSDataCollection<ErrorRecord> Errors { get { return shell.Streams.Error; } }
         internal PSDataCollection<ProgressRecord> Progress { get { return shell.Streams.Progress; } }
+        /// <summary>The call that is carried out, or the last one; null where there is none.</summary>
+        internal Call Call { get; private set; }
 
         internal ModuleRunspace(Runspace runspace, Scripts scripts, Variables environment, string key, Worker worker)
         {
@@ -182,46 +185,34 @@ namespace SteadWorker
             this.worker = worker;
             Environment = environment;
             this.scripts = scripts;
-            shared["Bodies"] = new Hashtable(StringComparer.Ordinal);
-            shared["After"] = new Hashtable(StringComparer.OrdinalIgnoreCase);
         }
 
-        internal void Loaded(object target, Variables environment)
+        internal void Loaded(object loaded, Variables environment)
         {
-            shared["Target"] = target;
+            target = loaded;
             Environment = environment;
         }
-
-        internal bool Began { get { return true.Equals(shared["Began"]); } }
-        internal bool Came { get { return true.Equals(shared["Came"]); } }
-        internal ErrorRecord Unready { get { return (ErrorRecord)shared["Unready"]; } }
-        /// <summary>The property that is being assigned.</summary>
-        internal string Property { get { return shared["Property"] as string ?? ""; } }
 
         // Where the method did not come to its end, its pipeline has ended. One that did not begin has asked for nothing.
         internal bool AsksForRestart
         {
             get
             {
-                if (!Began) return false;
-                if (running != null) return true.Equals(shared["Reboot"]);
+                if (Call == null || !Call.Began) return false;
+                if (running != null) return Call.AsksForRestart;
                 try { return LanguagePrimitives.Equals(Runspace.SessionStateProxy.GetVariable("DSCMachineStatus"), 1); }
                 catch (Exception) { return false; }
             }
         }
 
         /// <summary>Forgets the former call.</summary>
-        internal void Reset()
-        {
-            shared["Began"] = shared["Came"] = shared["Reboot"] = false;
-            shared["Property"] = null;
-        }
+        internal void Reset() { Call = null; }
 
         internal void Begin(Asked about, object[] values)
         {
             Prepare(about, values);
             if (running == null) Start();
-            turn.Give(about.ForScript);
+            turn.Give();
         }
 
         /// <summary>Returns whether the call that has the pipeline is over, or the pipeline has handed the conversation back.</summary>
@@ -229,17 +220,19 @@ namespace SteadWorker
 
         internal void Prepare(Asked about, object[] values)
         {
-            if (shapes.Add(about.Shape)) shared["Text"] = about.Kind == "class" ? ClassText((Type)shared["Target"], about) : scripts.Script;
-            shared["Values"] = values;
+            ScriptBlock body;
+            if (!bodies.TryGetValue(about.Shape, out body))
+                bodies[about.Shape] = body = ScriptBlock.Create(about.Kind == "class" ? ClassText((Type)target, about) : scripts.Script);
+            Call = new Call(about, body, target, values);
         }
 
         private void Start()
         {
-            turn = new Turn(worker, this);
+            turn = new Turn(worker, this, globals);
             Output = new PSDataCollection<PSObject>();
             shell = PowerShell.Create(Runspace);
             // In a scope of its own: what a resource sees of it are the preferences.
-            shell.AddScript(scripts.Calls, true).AddArgument(turn).AddArgument(scripts.Restore).AddArgument(shared);
+            shell.AddScript(scripts.Calls, true).AddArgument(turn);
             running = shell.BeginInvoke<PSObject, PSObject>(null, Output);
         }
 
@@ -247,7 +240,7 @@ namespace SteadWorker
         internal void Stop()
         {
             if (running == null) return;
-            turn.Give(null);
+            turn.End();
             try { shell.EndInvoke(running); }
             finally
             {
@@ -262,17 +255,17 @@ namespace SteadWorker
         // quicker than ones that are looked up for each call.
         private static string ClassText(Type type, Asked about)
         {
-            StringBuilder text = new StringBuilder("param($type, $values, $shared) try { $object = $type::new()");
+            StringBuilder text = new StringBuilder("param($type, $values, $call) try { $at = -1; $object = $type::new()");
             PropertyInfo[] all = type.GetProperties();
             for (int index = 0; index < about.Names.Length; index++)
             {
                 string name = about.Names[index];
                 PropertyInfo own = Array.Find(all, each => string.Equals(each.Name, name, StringComparison.OrdinalIgnoreCase));
-                text.Append("\n$shared.Property = '").Append(CodeGeneration.EscapeSingleQuotedStringContent(name)).Append("'; ");
-                if (own != null) text.Append("$object.'").Append(own.Name).Append("' = $values[").Append(index).Append(']');
-                else text.Append("throw [ArgumentException]::new(\"the resource has no property '$($shared.Property)'\")");
+                text.Append("\n$at = ").Append(index).Append("; ");
+                if (own != null) text.Append("$object.'").Append(own.Name).Append("' = $values[$at]");
+                else text.Append("throw [ArgumentException]::new(\"the resource has no property '$($call.Names[$at])'\")");
             }
-            text.Append("\n$shared.Property = $null; ");
+            text.Append("\n$at = -1; ");
             if (about.Method != "Export") text.Append("$object.").Append(about.Method).Append("()");
             else if (about.Names.Length == 0 && type.GetMethod("Export", Type.EmptyTypes) != null) text.Append("$type::Export()");
             else if (type.GetMethod("Export", new[] { type }) != null) text.Append("$type::Export($object)");
@@ -281,63 +274,7 @@ namespace SteadWorker
                 string given = about.Names.Length == 0 ? "without" : "with";
                 text.Append("throw [NotSupportedException]::new(\"Export method ").Append(given).Append(" parameters not implemented by resource '$type'\")");
             }
-            return text.Append(" } catch { throw }").ToString();
-        }
-    }
-
-    /// <summary>Who has the conversation: the thread of the worker, or the pipeline of a module, which answers and reads on by itself as long as
-    /// it is asked for calls of its own. A thread that waits for another one takes as long to wake as many a call.</summary>
-    public sealed class Turn : IDisposable
-    {
-        private readonly Worker worker;
-        private readonly ModuleRunspace runspace;
-        private readonly AutoResetEvent given = new AutoResetEvent(false);
-        private readonly AutoResetEvent back = new AutoResetEvent(false);
-        private Hashtable call;
-        private bool isAnswered;
-
-        internal Turn(Worker worker, ModuleRunspace runspace)
-        {
-            this.worker = worker;
-            this.runspace = runspace;
-        }
-
-        internal void Give(Hashtable next)
-        {
-            call = next;
-            given.Set();
-        }
-
-        internal bool IsBackWithin(int milliseconds) { return back.WaitOne(milliseconds); }
-
-        /// <summary>The next call of the pipeline; null where there is none for it.</summary>
-        public Hashtable Next()
-        {
-            if (isAnswered)
-            {
-                isAnswered = false;
-                Hashtable next = worker.ReadOn(runspace);
-                if (next != null) return next;
-                back.Set();
-            }
-            given.WaitOne();
-            return call;
-        }
-
-        /// <summary>A call came to its end.</summary>
-        public void Done()
-        {
-            isAnswered = worker.Answer(runspace);
-            if (!isAnswered) back.Set();
-        }
-
-        /// <summary>A call was left before its end.</summary>
-        public void Leave() { back.Set(); }
-
-        public void Dispose()
-        {
-            given.Dispose();
-            back.Dispose();
+            return text.Append(" } catch { $call.At = $at; throw }").ToString();
         }
     }
 }

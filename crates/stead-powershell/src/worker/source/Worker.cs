@@ -1,8 +1,8 @@
 // A warm worker: reads one request a line and answers with lines, until the socket is closed. One call at a time; whoever started it
 // ends it when a call takes too long. Standard output and error are not part of the protocol.
 //
-// First     class|/x/Demo.psd1|Demo|script|script|script|script
-//                                   what the first request asks for, whose module is loaded meanwhile, and four scripts of PowerShell
+// First     class|/x/Demo.psd1|Demo|script|script|script
+//                                   what the first request asks for, whose module is loaded meanwhile, and three scripts of PowerShell
 // Request   7<tab>class|/x/Demo.psd1|Demo|Set|verbose|/home/you|/home/you|texts|Name<tab>n
 //                                   a random number, what is asked for, the values. U+0001 stands where a | is here, and what is below a
 //                                   space, and \, is written as a regular expression has it. What is asked for: the kind, the module, the
@@ -36,8 +36,7 @@ namespace SteadWorker
         internal readonly string[] Names;
         internal readonly bool IsTexts, IsProgressSent;
         internal readonly int Level;
-        /// <summary>The same for the script that carries it out.</summary>
-        internal readonly System.Collections.Hashtable ForScript;
+        internal readonly ActionPreference Information, Verbose, Debug, Progress;
 
         internal Asked(string[] texts)
         {
@@ -55,17 +54,15 @@ namespace SteadWorker
             Array.Copy(texts, 8, Names, 0, Names.Length);
             Key = KeyOf(Kind, Module, Resource);
             Shape = string.Join("\0", texts, 8, Names.Length) + "\0" + Method;
-            ForScript = new System.Collections.Hashtable(StringComparer.OrdinalIgnoreCase)
-            {
-                { "Method", Method }, { "Names", Names }, { "Shape", Shape }, { "Directory", Directory },
-                { "Information", Preference(1) }, { "Verbose", Preference(2) }, { "Debug", Preference(3) },
-                { "Progress", IsProgressSent ? "Continue" : "SilentlyContinue" },
-            };
+            Information = Preference(Level >= 1);
+            Verbose = Preference(Level >= 2);
+            Debug = Preference(Level >= 3);
+            Progress = Preference(IsProgressSent);
         }
 
         internal static string KeyOf(string kind, string module, string resource) { return kind + "|" + module + "|" + resource; }
 
-        private string Preference(int level) { return Level >= level ? "Continue" : "SilentlyContinue"; }
+        private static ActionPreference Preference(bool isSent) { return isSent ? ActionPreference.Continue : ActionPreference.SilentlyContinue; }
     }
 
     internal sealed class Request
@@ -135,8 +132,7 @@ namespace SteadWorker
         {
             scripts.Load = texts[3];
             scripts.Script = texts[4];
-            scripts.Restore = texts[5];
-            scripts.Calls = texts[6];
+            scripts.Calls = texts[5];
             while (first.RunspaceStateInfo.State == RunspaceState.Opening) Thread.Sleep(1);
             process.TakeStart();
             if (first.RunspaceStateInfo.State == RunspaceState.Opened)
@@ -213,22 +209,21 @@ namespace SteadWorker
             catch (Exception) { Environment.Exit(4); return false; }
         }
 
-        /// <summary>The next call, where it is one of this pipeline that nothing stands against; else null, and the worker goes on with it.</summary>
-        internal System.Collections.Hashtable ReadOn(ModuleRunspace runspace)
+        /// <summary>Reads the next call, and returns whether it is one of this pipeline that nothing stands against; else the worker goes on with it.</summary>
+        internal bool ReadOn(ModuleRunspace runspace)
         {
             isQuiet = !IsAsked();
-            if (isQuiet) return null;
+            if (isQuiet) return false;
             unread = reader.ReadLine();
-            if (unread == null) return null;
+            if (unread == null) return false;
             try
             {
                 string[] parts = unread.Split('\t');
                 Asked about;
-                if (!asked.TryGetValue(parts[1], out about) || about.Key != runspace.Key || about.Root != process.Root) return null;
+                if (!asked.TryGetValue(parts[1], out about) || about.Key != runspace.Key || about.Root != process.Root) return false;
                 object[] values = ValuesOf(about, parts[2]);
                 process.Stand(about.Directory);
                 runspace.Prepare(about, values);
-                runspace.Reset();
                 lock (sending)
                 {
                     reports.Begin();
@@ -236,9 +231,9 @@ namespace SteadWorker
                     current = new Request { Id = parts[0], Asked = about, Values = values };
                 }
                 unread = null;
-                return about.ForScript;
+                return true;
             }
-            catch (Exception) { return null; }
+            catch (Exception) { return false; }
         }
 
         /// <summary>Carries out a request and answers it.</summary>
@@ -314,7 +309,7 @@ namespace SteadWorker
             if (request == null) return;
             about = request.Asked;
             reports.SendOutputs(runspace, request);
-            if (!runspace.Came) Left(request, runspace);
+            if (!runspace.Call.Came) Left(request, runspace);
             // A change that went on after errors came to its end, and is not made.
             else if (reports.HasReported && (about.Method == "Set" || about.Method == "Delete")) reports.SendReported(request, runspace);
             else reports.SendDone(request, true, runspace.AsksForRestart);
@@ -367,10 +362,10 @@ namespace SteadWorker
         {
             runspace.Stop();
             // An earlier call may have left what no later one can put back: a new runspace has nothing of it.
-            if (!runspace.Began)
+            if (!runspace.Call.Began)
             {
                 Close(request);
-                if (request.IsAgain) throw new RuntimeException(runspace.Unready.ToString(), null, runspace.Unready);
+                if (request.IsAgain) throw new RuntimeException(runspace.Call.Unready.ToString(), null, runspace.Call.Unready);
                 request.IsAgain = true;
                 Invoke(request);
                 return;
