@@ -31,6 +31,8 @@ struct Fake {
     /// Adapters that can tell for one type what they list.
     selective: bool,
     runs: AtomicUsize,
+    /// The folders of modules.
+    modules: Vec<PathBuf>,
 }
 
 fn answer(table: &BTreeMap<String, Vec<Json>>, name: &TypeName) -> Result<Vec<Json>, Failure> {
@@ -39,6 +41,10 @@ fn answer(table: &BTreeMap<String, Vec<Json>>, name: &TypeName) -> Result<Vec<Js
 }
 
 impl Programs for Fake {
+    fn module_folders(&self) -> Vec<PathBuf> {
+        self.modules.clone()
+    }
+
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         answer(&self.lists, &adapter.type_name)
@@ -548,6 +554,35 @@ proptest! {
             prop_assert_eq!(indexed, machine.seen());
         }
     }
+}
+
+/// The folders below those of modules are known by the index until they change, also where a search of that folder alone comes between.
+#[test]
+fn folders_of_modules_that_have_not_changed_are_known() {
+    let mut machine = Machine::new();
+    let modules = machine.path("modules");
+    for folder in ["One/1.0.0", "Two"] {
+        fs::create_dir_all(modules.join(folder)).unwrap();
+    }
+    machine.write("modules/One/1.0.0/m.dsc.resource.json", &resource("A/One", "1.0.0"));
+    std::thread::sleep(Duration::from_millis(2100));
+    machine.fake = Arc::new(Fake { modules: vec![modules.clone()], ..Fake::default() });
+    let index = |machine: &Machine| fs::read_to_string(machine.path("cache/manifests.index")).unwrap();
+    assert!(machine.seen().contains("A/One"));
+    let first = index(&machine);
+    assert!(first.contains("\"folders\":[\"One\",\"Two\"]"), "{first}");
+    machine.directories.push(modules.clone());
+    machine.seen();
+    assert_eq!(index(&machine).matches("\"folders\"").count(), first.matches("\"folders\"").count());
+    machine.directories.pop();
+    fs::create_dir(modules.join("Two/2.0.0")).unwrap();
+    machine.write("modules/Two/2.0.0/m.dsc.resource.json", &resource("A/Two", "1.0.0"));
+    let seen = machine.seen();
+    assert!(seen.contains("A/One") && seen.contains("A/Two"), "{seen}");
+    fs::rename(modules.join("One"), machine.path("elsewhere")).unwrap();
+    symlink(machine.path("elsewhere"), modules.join("One")).unwrap();
+    let seen = machine.seen();
+    assert!(!seen.contains("A/One") && seen.contains("A/Two"), "{seen}");
 }
 
 /// An index sees every change after the files have been left alone long enough for it to rely on their times; this is

@@ -4,7 +4,7 @@
 //! The index is a cache: it may be deleted at any time, and one that cannot be read, is not ours or is damaged counts
 //! as empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -26,6 +26,9 @@ pub(super) struct Directory {
     pub(super) stamp: Identity,
     /// By name.
     pub(super) files: BTreeMap<String, Entry>,
+    /// The folders in it, where they were looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) folders: Option<BTreeSet<String>>,
 }
 
 /// A name in a directory that is that of a manifest.
@@ -44,7 +47,7 @@ pub(super) struct Content {
 
 /// A machine with a thousand manifests has about 5 MiB.
 const CACHE: CacheFile =
-    CacheFile::new("manifests.index", concat!("stead manifests 3 ", env!("CARGO_PKG_VERSION"), " "));
+    CacheFile::new("manifests.index", concat!("stead manifests 4 ", env!("CARGO_PKG_VERSION"), " "));
 /// Directories of other searches that are kept, so that searches with other paths, and those below the folders of modules, take
 /// turns without work.
 const KEPT: usize = 4096;
@@ -99,7 +102,7 @@ mod tests {
         let stamp = Identity::of(&fs::metadata(directory).unwrap());
         let content = Some(Content { stamp, json: serde_json::json!({"type": "A/B"}) });
         let files = BTreeMap::from([("a.dsc.resource.json".to_owned(), Entry { content })]);
-        Index { directories: BTreeMap::from([("/usr/bin".to_owned(), Directory { stamp, files })]) }
+        Index { directories: BTreeMap::from([("/usr/bin".to_owned(), Directory { stamp, files, folders: None })]) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Looks through directories for manifests and reads them; what has not changed comes from the index.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ struct Scanner<'a> {
     scan: Scan,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
     fn directory(&mut self, path: &Path, seen: &mut BTreeSet<(u64, u64)>) {
         self.opened(path, TrustedDirectory::open(path, self.search.user.trust()), seen);
     }
@@ -148,7 +148,7 @@ impl Scanner<'_> {
         }
         // What is found in one of others is judged by itself.
         let names = match &trusted {
-            Some(folder) => folder.folders(),
+            Some(folder) => self.folders(path, folder),
             None => {
                 TrustedDirectory::open(path, Trust::Everyone).map_or_else(|_| Ok(BTreeSet::new()), |it| it.folders())
             }
@@ -173,8 +173,8 @@ impl Scanner<'_> {
         if !seen.insert(stamp.inode()) {
             return Ok(());
         }
-        let older = path.to_str().and_then(|path| self.older.directories.get(path));
-        let names = match older.filter(|older| older.stamp == stamp) {
+        let older = self.known(path, stamp);
+        let names = match older {
             Some(older) => older.files.keys().cloned().collect(),
             None => list(directory)?,
         };
@@ -185,9 +185,29 @@ impl Scanner<'_> {
         }
         // What was listed while the times could not tell the next change apart is listed again next time.
         if let (true, Some(path)) = (stamp.settled(self.now), path.to_str()) {
-            self.newer.directories.insert(path.to_owned(), Directory { stamp, files });
+            let folders = older.and_then(|older| older.folders.clone());
+            self.newer.directories.insert(path.to_owned(), Directory { stamp, files, folders });
         }
         Ok(())
+    }
+
+    /// Returns what the index has of a directory that has not changed.
+    fn known(&self, path: &Path, stamp: Identity) -> Option<&'a Directory> {
+        let older: &'a Index = self.older;
+        older.directories.get(path.to_str()?).filter(|older| older.stamp == stamp)
+    }
+
+    /// The names of the folders in a directory. Those of a thousand that have not changed are not listed again.
+    fn folders(&mut self, path: &Path, directory: &TrustedDirectory) -> io::Result<BTreeSet<OsString>> {
+        let stamp = Identity::of(directory.metadata());
+        if let Some(folders) = self.known(path, stamp).and_then(|known| known.folders.as_ref()) {
+            return Ok(folders.iter().map(OsString::from).collect());
+        }
+        let found = directory.folders()?;
+        let names: Option<BTreeSet<String>> = found.iter().map(|name| name.to_str().map(str::to_owned)).collect();
+        let newer = path.to_str().and_then(|path| self.newer.directories.get_mut(path));
+        newer.into_iter().for_each(|newer| newer.folders.clone_from(&names));
+        Ok(found)
     }
 
     /// Reads one file; returns what the index may keep of it.

@@ -35,7 +35,7 @@ class Sample {
                 Write-Progress -Activity 'Copying' -Status 'one of two' -PercentComplete 50 -Id 3 -CurrentOperation $this.Text -SecondsRemaining 7
                 Write-Progress -Activity 'Copying' -Id 3 -Completed
                 # One that ends needs no name there.
-                if ($PSVersionTable.PSVersion -ge '7.6') { Write-Progress -Id 5 -Completed }
+                if ($global:PSVersionTable.PSVersion -ge '7.6') { Write-Progress -Id 5 -Completed }
             }
             'path' { $this.Seen = $env:PSModulePath }
             'missing' { throw [System.IO.FileNotFoundException]::new('it is not there', [InvalidOperationException]::new('the cause')) }
