@@ -52,7 +52,6 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf
 pub mod option {
     use super::{Deserialize as _, Deserializer, Form, PathBuf, Serialize as _, Serializer};
 
-    #[expect(clippy::ref_option, reason = "serde passes a reference to the member")]
     /// Writes one.
     ///
     /// # Errors
