@@ -22,7 +22,7 @@ def holds_secret(value):
 
 
 def stated(desired):
-    """The properties that are no secrets, as they are stated."""
+    """The properties without secrets, as they are stated."""
     return {name: value for name, value in desired.items() if not holds_secret(value)}
 
 

@@ -344,7 +344,7 @@ fn tables_are_compared_by_what_they_do() {
     }
 }
 
-/// A file that stead did not write is no content, stays beside a table that has no file, and is replaced by one that has.
+/// A file that stead did not write does not count as content, stays beside a table that has no file, and is replaced by one that has.
 #[test]
 fn a_file_of_somebody_else_is_no_content() {
     if !is_apart("a_file_of_somebody_else_is_no_content") {

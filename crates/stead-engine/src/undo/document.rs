@@ -205,7 +205,7 @@ fn is_apart_from(set: &SetEntry, item: &Item) -> bool {
     is_line && item.place.image(0).is_ok_and(|(now, _)| now.node != ImageNode::Directory)
 }
 
-/// Why the former state of an instance cannot be set again, if its resource accepts no such properties: programs can bring about more than
+/// Why the former state of an instance cannot be set again, if its resource accepts no such properties: programs can make more than
 /// that.
 pub(super) fn refused(set: &SetEntry, before: &Map<String, Json>) -> Option<String> {
     let schema = Schema::compile(builtin(&set.type_name)?.schema().clone()).ok()?;

@@ -16,7 +16,7 @@ pub struct Manifest {
     pub prerelease: Option<String>,
     /// `PrivateData.Stead.Undo`.
     #[serde(default)]
-    pub undo: Undo,
+    pub undo: StatedUndo,
     /// `RootModule`, or `ModuleToProcess`.
     pub root: Option<String>,
     /// The paths and names in `NestedModules`.
@@ -61,7 +61,7 @@ pub enum Exports {
 /// Of which resources of a module a former state can be set again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Undo {
+pub enum StatedUndo {
     /// It does not say: of none.
     #[default]
     Unstated,
@@ -71,7 +71,7 @@ pub enum Undo {
     StateOf(Vec<String>),
 }
 
-impl Undo {
+impl StatedUndo {
     /// Returns whether the former state of a resource of this name can be set again.
     pub fn is_by_state(&self, resource: &str) -> bool {
         match self {
@@ -189,17 +189,17 @@ fn prerelease(table: &Value) -> Option<String> {
 }
 
 /// `PrivateData.Stead.Undo`: a word for all resources, or a table with a word for each of some.
-fn undo(table: &Value) -> Result<Undo, String> {
+fn undo(table: &Value) -> Result<StatedUndo, String> {
     let stead = table.get("PrivateData").and_then(|data| data.get("Stead"));
     let Some(stated) = stead.and_then(|stead| stead.get("Undo")).filter(|value| **value != Value::Null) else {
-        return Ok(Undo::Unstated);
+        return Ok(StatedUndo::Unstated);
     };
     let is_state = |value: &Value| value.as_text().is_some_and(|word| same(word, "State"));
     match stated {
         Value::Table(entries) if entries.iter().all(|(_, value)| is_state(value)) => {
-            Ok(Undo::StateOf(entries.iter().map(|(name, _)| name.to_text()).collect()))
+            Ok(StatedUndo::StateOf(entries.iter().map(|(name, _)| name.to_text()).collect()))
         }
-        word if is_state(word) => Ok(Undo::State),
+        word if is_state(word) => Ok(StatedUndo::State),
         _ => {
             Err("'PrivateData.Stead.Undo' must be 'State', or a table with 'State' for each of some resources"
                 .to_owned())

@@ -15,7 +15,7 @@ use stead_system::fs::OpenError;
 
 pub use files::{Disk, Entry, Files, Names, Stamped};
 pub use find::{FoundModule, find, module_path};
-pub use manifest::{Exports, Manifest, Undo};
+pub use manifest::{Exports, Manifest, StatedUndo};
 pub use version::Version;
 
 use crate::finding::ModuleFinding;
