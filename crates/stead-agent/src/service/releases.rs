@@ -220,7 +220,7 @@ impl Agent {
             Err(Trouble::Refused(refused)) => failure = Some(refused),
             Err(Trouble::Offline(error)) => offline = Some(error),
             Err(Trouble::NotSealed(file)) => waiting = Some(file.to_string()),
-            Err(Trouble::Held(held)) => hold = Some(held),
+            Err(Trouble::Held(stated)) => hold = Some(stated),
         }
         self.note_waiting(&mut inner, &following.followed, waiting);
         let ends = hold.as_ref().and_then(|hold| Duration::try_from(hold.until().duration_since(now)).ok());
