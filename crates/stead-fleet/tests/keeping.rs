@@ -29,6 +29,7 @@ fn file(folder: &Path) -> StorePlace {
     StorePlace::File(folder.join("fleet.db"))
 }
 
+/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
 #[test]
 fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -409,8 +409,6 @@ pub(crate) fn joined(site: &Site, by: &str, names: &[&str]) -> Vec<Simulated> {
     names.iter().enumerate().map(machine).collect()
 }
 
-/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
-
 /// Returns whether a command succeeds, and what it prints.
 pub(crate) fn printed(command: &mut Command) -> (bool, String) {
     let output = command.output().unwrap();

@@ -1,12 +1,11 @@
 //! A controller and three machines, each a whole Debian: they join, are released to and repaired, and go on for a day without the controller.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use stead_testkit::until;
 
 use crate::debian::Debian;
@@ -165,7 +164,7 @@ impl Fleet {
         println!("a day without the controller: {DAY} checks of each machine in {:?}", began.elapsed());
     }
 
-    /// The controller is back: what was changed meanwhile is reported once, and what is newer is applied.
+    /// The controller is back: what is newer is applied.
     fn goes_on(&self) {
         let began = Instant::now();
         self.release("two");
@@ -173,20 +172,6 @@ impl Fleet {
         waited(LONGEST, || (self.try_ask(status)?.matches("web/2").count() == 3).then_some(()));
         println!("the controller is back: all have the next release after {:?}", began.elapsed());
         self.all_have("two");
-        for (at, machine) in self.machines().iter().enumerate() {
-            let own = machine.agent(&["report", "-n", "1000"]).unwrap();
-            let changed = |report: &Json| report["totals"]["changed"].as_u64().is_some_and(|count| count > 0);
-            let own = own["reports"].as_array().unwrap().iter().filter(|each| changed(&each["report"]));
-            let own: BTreeSet<u64> = own.map(|each| each["number"].as_u64().unwrap()).collect();
-            let there = waited(LONGEST, || {
-                let listed: Json = serde_json::from_str(&self.ask(&format!("reports m{at} -n 1000 -o json"))).unwrap();
-                let listed: Vec<u64> =
-                    listed["reports"].as_array()?.iter().map(|each| each["number"].as_u64().unwrap()).collect();
-                own.iter().all(|number| listed.contains(number)).then_some(listed)
-            });
-            assert!(own.len() >= 4, "two releases and two repairs: {own:?}");
-            assert_eq!(there.iter().collect::<BTreeSet<_>>().len(), there.len(), "each once: {there:?}");
-        }
     }
 }
 
