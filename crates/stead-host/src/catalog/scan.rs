@@ -205,8 +205,9 @@ impl<'a> Scanner<'a> {
         }
         let found = directory.folders()?;
         let names: Option<BTreeSet<String>> = found.iter().map(|name| name.to_str().map(str::to_owned)).collect();
-        let newer = path.to_str().and_then(|path| self.newer.directories.get_mut(path));
-        newer.into_iter().for_each(|newer| newer.folders.clone_from(&names));
+        if let Some(newer) = path.to_str().and_then(|path| self.newer.directories.get_mut(path)) {
+            newer.folders = names;
+        }
         Ok(found)
     }
 
