@@ -344,10 +344,10 @@ fn tables_are_compared_by_what_they_do() {
     }
 }
 
-/// A file that stead did not write does not count as content, stays beside a table that has no file, and is replaced by one that has.
+/// A file that stead did not write has no content of a table, stays beside a table that has no file, and is replaced by one that has.
 #[test]
-fn a_file_of_somebody_else_is_no_content() {
-    if !is_apart("a_file_of_somebody_else_is_no_content") {
+fn a_file_of_somebody_else_has_no_content() {
+    if !is_apart("a_file_of_somebody_else_has_no_content") {
         return;
     }
     let subject = Subject::new();
@@ -377,7 +377,7 @@ fn a_file_of_somebody_else_is_no_content() {
     assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
 }
 
-/// What nftables.service reads besides counts: where it changes the table, or nft refuses it, the table is not there at boot.
+/// All that nftables.service reads counts: where it changes the table, or nft refuses it, the table is not there at boot.
 #[test]
 fn all_that_is_read_at_boot_is_tried() {
     if !is_apart("all_that_is_read_at_boot_is_tried") {

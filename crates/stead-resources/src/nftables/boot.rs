@@ -13,7 +13,7 @@ const MAINS: [&str; 2] = ["/etc/sysconfig/nftables.conf", "/etc/nftables.conf"];
 
 const INCLUDE: &str = r#"include "/etc/nftables.d/*.nft""#;
 
-/// What a statement can be about that names a table behind it.
+/// The words for things that a statement names with their table.
 const OBJECTS: [&str; 14] = [
     "table",
     "chain",

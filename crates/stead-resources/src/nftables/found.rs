@@ -11,23 +11,23 @@ use super::boot::Table;
 use super::kernel::{self, AtBoot, ReadAtBoot, Rules};
 use super::{Properties, is_live};
 
-/// What there is of a table.
+/// A table as it is found.
 pub(super) struct Found {
     /// The text of its file.
     pub(super) file: Option<String>,
-    /// Where in that its content is, if stead wrote it.
+    /// The content in it, if stead wrote it.
     own: Option<String>,
-    /// Returns whether the main file reads its file, and does nothing else to the table behind it.
+    /// True if the main file reads its file, and does nothing else to the table behind it.
     pub(super) is_read: bool,
-    /// What the running kernel has.
+    /// The table of the running kernel.
     pub(super) rules: Option<Rules>,
     read: Read,
-    /// What the last content that was asked for comes to.
+    /// The rules of the last content that was asked for.
     meant: RefCell<Option<(String, Rc<Rules>)>>,
     kept: OnceCell<bool>,
 }
 
-/// What nftables.service reads.
+/// The texts that nftables.service reads.
 pub(super) struct Read {
     /// The text of the main file.
     pub(super) main: String,
@@ -63,7 +63,7 @@ impl Found {
         self.is_read && *self.kept.get_or_init(|| !is_live(cx) || kernel::presumed().is_some() || comes_true())
     }
 
-    /// What becomes of the table at boot once its file has a text, and is read.
+    /// The fate of the table at boot once its file has a text, and is read.
     pub(super) fn at_boot_with(
         &self,
         cx: &Context,
@@ -88,7 +88,7 @@ impl Found {
         kernel::at_boot(cx, table, &ReadAtBoot { main, folder: &self.read.folder, text, mentions: &mentions }, &stated)
     }
 
-    /// What a content comes to.
+    /// The rules that a content comes to.
     pub(super) fn meant(&self, cx: &Context, table: &Table<'_>, content: &str) -> Result<Rc<Rules>, Failure> {
         if let Some((_, rules)) = self.meant.borrow().as_ref().filter(|(known, _)| known == content) {
             return Ok(Rc::clone(rules));

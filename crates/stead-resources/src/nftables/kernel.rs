@@ -36,11 +36,11 @@ const NO_TABLE: i32 = 8;
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Rules {
     objects: Vec<Json>,
-    /// What nft 1.0.6 lists as text alone, or wrongly as JSON.
+    /// Properties that nft 1.0.6 lists as text alone, or wrongly as JSON.
     besides: Vec<String>,
 }
 
-/// What nftables.service reads at boot.
+/// The texts that nftables.service reads at boot.
 pub(super) struct ReadAtBoot<'a> {
     /// The text of the main file.
     pub(super) main: &'a str,
@@ -52,7 +52,7 @@ pub(super) struct ReadAtBoot<'a> {
     pub(super) mentions: &'a str,
 }
 
-/// What nftables.service makes of a table at boot.
+/// The fate of a table at boot.
 pub(super) enum AtBoot {
     /// The table as its file states it.
     Stated,
@@ -107,7 +107,7 @@ pub(super) fn meant(cx: &Context, table: &Table<'_>, content: &str, property: &s
     Err(blocked(property, format!("cannot tell what is loaded for it: {}", failure.message)))
 }
 
-/// What becomes of a table at boot, which is tried in a network of its own.
+/// The fate of a table at boot, which is tried in a network of its own.
 pub(super) fn at_boot(
     cx: &Context,
     table: &Table<'_>,

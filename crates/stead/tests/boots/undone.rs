@@ -90,7 +90,7 @@ echo "$name = 71" > /etc/sysctl.d/90-stead.conf; echo 71 > /proc/sys/net/ipv4/ip
     assert_eq!(printed, expected, "{said}");
 }
 
-/// What the document before stated, and this one does not, goes from the running system, and one command brings it back.
+/// Things that the document before stated, and this one does not, go from the running system, and one command brings it back.
 fn what_is_no_longer_stated_is_removed(machine: &Debian) {
     let of = |resources: Json| json!({ "directives": { "removed": "remove" }, "resources": resources }).to_string();
     let apply = |document: &str| {
@@ -163,7 +163,10 @@ fn what_a_package_did_is_named(machine: &Debian) {
 /// The files, mounts and services that the documents are about.
 fn prepare(machine: &Debian) {
     machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
-    machine.remove("/var/lib/stead");
+    let made = ["/etc/nftables.d", "/etc/systemd/system/nightly.timer", "/etc/systemd/system/nightly.service"];
+    for path in ["/var/lib/stead", "/etc/systemd/system/timers.target.wants/nightly.timer"].into_iter().chain(made) {
+        machine.remove(path);
+    }
     machine.write("/etc/systemd/system/server.service", UNIT);
     machine.write("/etc/systemd/system/idle.service", "[Service]\nExecStart=/bin/true\n");
     machine.write("/etc/systemd/system/idle.timer", "[Timer]\nOnCalendar=daily\n[Install]\nWantedBy=timers.target\n");
