@@ -97,13 +97,15 @@ fn what_is_no_longer_stated_is_removed(machine: &Debian) {
         machine.write("/srv/removed.json", document);
         machine.run_text(&["stead", "apply", "/srv/removed.json", "--record", "--reconcile", "none", "--yes"])
     };
+    // No other document had these.
+    machine.write("/srv/removed/README", "");
     let stays = instance("Group", "stays", json!({}));
     apply(&of(json!([stays])));
     let before = imprint(machine);
-    let mount = json!({ "path": "/srv/mounted", "device": "tmpfs", "fstype": "tmpfs", "state": "mounted" });
+    let mount = json!({ "path": "/srv/removed", "device": "tmpfs", "fstype": "tmpfs", "state": "mounted" });
     let more = json!([
         stays,
-        instance("Nftables", "site", json!({ "content": "chain c {\n  counter\n}\n" })),
+        instance("Nftables", "later", json!({ "content": "chain c {\n  counter\n}\n" })),
         instance("User", "ada", json!({ "shell": "/bin/sh", "createHome": false })),
         { "name": "mount", "type": "Stead/Mount", "properties": mount },
         { "name": "file", "type": "Stead/File", "properties": { "path": "/etc/site.conf", "content": "a\n" } },
