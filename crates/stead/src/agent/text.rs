@@ -306,7 +306,7 @@ pub(super) fn status(answer: &AgentStatus) -> String {
             line("Offline", releases.offline.as_ref().map(offline));
             let waiting = |file: &String| format!("for secrets: {file} is not there yet");
             line("Waiting", releases.waiting_for.as_ref().map(waiting));
-            let because = releases.held_because.iter().map(|why| format!(": {why}")).collect::<String>();
+            let because = releases.held_because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             line("Held", releases.held_until.map(|until| format!("by the roster until {}{because}", second(until))));
         }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));

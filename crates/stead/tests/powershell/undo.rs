@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Place, printed};
 
 /// A file of which the resource is the text.
-const CLASS: &str = r#"
+const CLASS: &str = r"
 enum Ensure { Present; Absent }
 [DscResource()] class NAME {
   [DscProperty(Key)] [string] $Path
@@ -31,7 +31,7 @@ enum Ensure { Present; Absent }
     if ($this.Ensure -eq 'Absent') { Remove-Item $this.Path } else { [IO.File]::WriteAllText($this.Path, $this.Text) }
   }
 }
-"#;
+";
 
 fn module(place: &Place, name: &str, private: &str) {
     place.write(&format!("modules/{name}/{name}.psm1"), &CLASS.replace("NAME", name));
