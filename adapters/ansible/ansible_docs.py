@@ -7,6 +7,7 @@ import ast
 import json
 import os
 import re
+import stat
 import sys
 
 from adapter import warn
@@ -48,6 +49,19 @@ def semantic(version):
 def read(path):
     with open(path, "rb") as file:
         return file.read().decode("utf-8", "replace")
+
+
+def kept(path, **more):
+    """What was kept in a file; nothing of one that others can change, or of another form."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            about = os.fstat(descriptor)
+            is_own = stat.S_ISREG(about.st_mode) and about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o022
+            value = json.loads(file.read(), **more) if is_own else {}
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def assigned(text, name):
@@ -314,24 +328,21 @@ def found(owner, wanted):
         return []
     collection, place = known[owner], index()
     path = place and os.path.join(place, f"ansible-{owner}.json")
-    try:
-        kept = json.loads(read(path)) if path else {}
-    except (OSError, ValueError):
-        kept = {}
+    known_files = {file: line for file, line in kept(path).items() if isinstance(line, list) and len(line) == 2} if path else {}
     documentation, lines, fresh = Documentation(known), {}, False
     for name in [name for name in collection.modules() if owner == BUILTIN or name.lower() == wanted]:
         file = collection.file("modules", name)
         about = os.stat(file)
         mark = [about.st_mtime_ns, about.st_size, collection.version]
-        if kept.get(file, [None])[0] != mark:
+        if known_files.get(file, [None])[0] != mark:
             try:
-                kept[file], fresh = [mark, documentation.of(collection, name)], True
+                known_files[file], fresh = [mark, documentation.of(collection, name)], True
             except (OSError, ValueError, SyntaxError, RecursionError, AttributeError, TypeError) as error:
                 warn(f"the documentation of '{owner}.{name}' cannot be read: {error}")
                 continue
-        lines[file] = kept[file][1]
+        lines[file] = known_files[file][1]
     if path and fresh:
-        save(path, {file: kept[file] for file in kept if os.path.exists(file)})
+        save(path, {file: known_files[file] for file in known_files if os.path.exists(file)})
     return list(lines.values())
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from ansible_docs import index, read, save
+from ansible_docs import index, kept, save
 
 # Texts that are as long as Ansible's lists of settings and of what has moved, in bytes, and how many of them are kept.
 LONG, MOST = 1 << 15, 8
@@ -48,11 +48,7 @@ class Kept:
         return self.known[digest]
 
     def read(self):
-        try:
-            kept = json.loads(read(self.path), object_hook=untagged)
-        except (OSError, ValueError):
-            return {}
-        return kept if isinstance(kept, dict) else {}
+        return kept(self.path, object_hook=untagged)
 
 
 def is_kept(value):

@@ -63,7 +63,10 @@ def judge_code(event, arguments, judged=set(), folders=set()):
         for each in filter(os.path.lexists, (path, kept)):
             why = None if is_of_root(each, folders) else judge(each)
             if why:
-                from adapter import Refused
+                try:
+                    from adapter import Refused
+                except ImportError:  # while that is loaded itself
+                    refuse(why)
                 raise Refused(why)
         judged.add(judged_path)
 
@@ -143,8 +146,22 @@ def python_of(program):
     # Python reads where its own library is before it runs anything.
     folder = os.path.dirname(python)
     settings = [os.path.join(place, "pyvenv.cfg") for place in (folder, os.path.dirname(folder))]
-    why = next(filter(None, map(judge, (program, python, *filter(os.path.lexists, settings)))), None)
+    places = [program, python, *filter(os.path.lexists, settings)]
+    why = next(filter(None, map(judge, places)), None) or next(filter(None, map(judge, libraries(settings))), None)
     return (None, why) if why else (python, None)
+
+
+def libraries(settings):
+    """Where a Python loads its own library from by the settings of its environment: what it runs before anything else."""
+    for path in filter(os.path.isfile, settings):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            stated = [line.partition("=") for line in file]
+        for home in [value.strip() for name, _, value in stated if name.strip().lower() == "home"]:
+            library = os.path.join(os.path.dirname(home), "lib")
+            own = [os.path.join(library, name) for name in sorted(os.listdir(library))] if os.path.isdir(library) else []
+            own = [path for path in own if os.path.basename(path).startswith(("python", "pypy"))]
+            encodings = [os.path.join(path, "encodings", *file) for path in own for file in ((), ("__init__.py",))]
+            yield from filter(os.path.lexists, (home, library, *own, *encodings))
 
 
 def is_this(python):

@@ -448,6 +448,26 @@ fn a_long_table_is_taken_back_whole() {
     assert_eq!(state["content"], former["content"]);
 }
 
+/// A table that a file of somebody else names stays: without it nothing would be loaded at boot.
+#[test]
+fn a_table_that_others_name_is_not_removed() {
+    if !is_apart("a_table_that_others_name_is_not_removed") {
+        return;
+    }
+    let subject = Subject::new();
+    let stated = json!({"name": "t", "content": "chain c {\n}\n"});
+    subject.set(&stated).unwrap();
+    fs::write(format!("{FOLDER}/zz.nft"), "table ip other {\n}\nadd chain inet t c\n").unwrap();
+    let removal = json!({"name": "t", "_exist": false});
+    let said = subject.set(&removal).err().unwrap();
+    assert!(said.contains("cannot load its files at boot without the table"), "{said}");
+    assert_eq!(subject.what_if(&removal).unwrap().presumed.unwrap().failure.message, said);
+    assert_eq!(subject.differing(&stated), [""; 0]);
+    fs::remove_file(format!("{FOLDER}/zz.nft")).unwrap();
+    subject.set(&removal).unwrap();
+    assert_eq!(subject.state(&removal)["_exist"], false);
+}
+
 /// An error is shown with its line of the content, and what no longer belongs to a device is compared all the same.
 #[test]
 fn errors_have_their_line_and_interfaces_their_names() {

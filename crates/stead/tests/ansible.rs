@@ -330,6 +330,19 @@ fn what_was_there_has_no_result_of_a_change() {
     assert!(said["beforeState"].get("result").is_none(), "{said}");
 }
 
+/// The document of the page about Ansible has no mistake.
+#[test]
+fn the_example_of_the_page_is_right() {
+    let Some(site) = Site::new("the_example_of_the_page_is_right") else { return };
+    let page = fs::read_to_string(repository().join("docs/ansible.md")).unwrap();
+    let example = page.split("```yaml ansible\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = site.folder("work");
+    fs::write(folder.join("main.yaml"), example).unwrap();
+    let linted = site.stead(&folder, &["lint", "main.yaml"]);
+    assert_eq!(linted.code, Some(0), "{}", linted.stderr);
+    assert!(!linted.stderr.contains("warning"), "{}", linted.stderr);
+}
+
 /// What actions ask of files is answered as the modules of Ansible answer it: paths with variables, files that are not text,
 /// folders and what is not there. Ciphers, which are loaded as they are needed, are there for a template.
 #[test]

@@ -96,12 +96,15 @@ class Resource:
         exists = desired.get("_exist", True)
         if exists != state.get("_exist", True):
             return ["_exist"]
-        return [name for name in desired if exists and name != "_exist" and desired[name] != state.get(name)]
+        return [name for name in desired if exists and name != "_exist" and secret(desired[name]) != secret(state.get(name))]
 
     def plan(self, desired, call):
         """The state that `set` would lead to. It changes nothing."""
         state = self.get(desired, call)
-        return {**state, "_exist": False} if desired.get("_exist") is False else {**state, **desired}
+        if desired.get("_exist") is False:
+            return {**state, "_exist": False}
+        # What is not there is made, whether the document says so or not.
+        return {**state, **desired, **({"_exist": True} if "_exist" in state else {})}
 
     def set(self, desired, call):
         """Makes it as desired. Returns the state afterwards, or nothing: then it is read."""

@@ -17,7 +17,8 @@ class NoteTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             note, desired = Note(), {"path": os.path.join(folder, "note"), "text": "hello"}
             self.assertEqual(ask(note, "test", desired)["differing"], ["_exist"])
-            self.assertEqual(ask(note, "set", desired, what_if=True)["after"]["text"], "hello")
+            predicted = ask(note, "set", desired, what_if=True)["after"]
+            self.assertEqual((predicted["text"], predicted["_exist"]), ("hello", True))
             self.assertFalse(os.path.exists(desired["path"]), "a what-if changes nothing")
             self.assertEqual(sorted(ask(note, "set", desired)["changed"]), ["_exist", "text"])
             self.assertTrue(ask(note, "test", desired)["inDesiredState"])

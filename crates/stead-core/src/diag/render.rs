@@ -138,7 +138,12 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     let end = (span.end as usize).clamp(at, behind);
     let cut = behind - before > LONG;
     let (from, upto) = if cut {
-        (border(source, at.saturating_sub(AROUND).max(before)), border(source, (at + AROUND).min(behind)))
+        let from = border(source, at.saturating_sub(AROUND).max(before));
+        // Of a word that began before it nobody knows whether it is a secret.
+        let words =
+            source.text.get(from..at)?.find(|each: char| each.is_whitespace() || matches!(each, '"' | '\'' | ','));
+        let from = if from == before { from } else { words.map_or(at, |found| from + found) };
+        (from, border(source, (at + AROUND).min(behind)))
     } else {
         (before, behind)
     };

@@ -25,7 +25,7 @@ pub(crate) static FORMS: LazyLock<[(&str, Regex); 6]> = LazyLock::new(|| {
         (
             "the token in a URL",
             pattern(
-                r#"(?i)[?&;](?:[a-z0-9_.-]*(?:token|secret|signature|passw(?:or)?d|api[_-]?key|access[_-]?key)|sig|pass|pwd|jwt)=([^\s&;#'"<>]+)"#,
+                r#"(?i)[?&;](?:[a-z0-9_.-]*(?:token|secret|signature|passw(?:or)?d|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)|sig|auth|session(?:_id)?|pass|pwd|jwt)=([^\s&;#'"<>]+)"#,
             ),
         ),
         ("a MySQL password", pattern(&format!(r#"\b(?:{mysql})\s(?:[^|;&\n]*\s)?(?:-p|--password=)['"]?([^\s'"]+)"#))),

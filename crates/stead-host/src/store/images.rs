@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
 use stead_core::manifest::UndoWay;
-use stead_system::fs::{Image, ImageNode, Keeper, Mark, SystemPath, SystemRoot};
+use stead_system::fs::{Image, ImageNode, Keeper, Loss, Mark, SystemPath, SystemRoot};
 use zeroize::Zeroizing;
 
 use super::StoreError;
@@ -416,6 +416,15 @@ impl Keeper for SetImages {
     fn keep(&self, path: &Path, image: &Image, content: &[u8]) -> io::Result<()> {
         let path = self.kept.within(path);
         let mut log = self.kept.log();
+        if let (ImageNode::Lost(loss), OnFailure::Stop) = (&image.node, log.on_failure) {
+            let why = match loss {
+                Loss::TooLarge => "is larger than what a run keeps (64 MiB)",
+                Loss::Special => "is neither a file, a directory nor a link",
+                Loss::Unreadable => "cannot be read",
+            };
+            let help = "without '--record' it is changed, and cannot be taken back";
+            return Err(io::Error::other(format!("'{}' {why}; {help}", path.display())));
+        }
         let again = match log.paths.get(&path) {
             Some(Standing::Whole) => {
                 self.touched().insert(path);

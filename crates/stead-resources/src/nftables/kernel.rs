@@ -116,13 +116,15 @@ pub(super) fn at_boot(
 ) -> Result<AtBoot, Failure> {
     let own = text_file(read.text)?;
     let own_path = own.path().display().to_string();
-    let composed = text_file(&table.composed(read.main, read.folder, Some(&own_path)))?;
+    let text = table.composed(read.main, read.folder, Some(&own_path));
+    let composed = text_file(&text)?;
     let ended = load_apart(cx, table, &composed, read.mentions)?;
     match ended.code {
         0 if Rules::of_both(&ended.output)? == *stated => Ok(AtBoot::Stated),
         0 | NO_TABLE => Ok(AtBoot::Other),
         NOT_LOADED => {
-            // What needs more than an empty network, such as a device, is asked of the one that there is.
+            // What needs more than an empty network, such as a device, is asked of the one that there is. It has no tables at boot.
+            let composed = text_file(&format!("flush ruleset; {text}"))?;
             let path = composed.path().display().to_string();
             let ended = run(cx, &NFT, vec!["-c".to_owned(), "-f".to_owned(), path.clone()])?;
             if ended.code == 0 {

@@ -336,7 +336,7 @@ impl Properties<'_> {
 
     /// Fails where the running kernel would not take the table, now or at boot.
     fn checked(&self, cx: &Context, found: &Found) -> Result<(), Failure> {
-        let Some(content) = self.content.filter(|_| self.exist) else { return Ok(()) };
+        let Some(content) = self.content.filter(|_| self.exist) else { return self.checked_without(cx, found) };
         if !is_live(cx) {
             // The nft of the system that is managed is not there to be asked.
             let missing = content.missing_chain();
@@ -359,6 +359,21 @@ impl Properties<'_> {
                 );
                 Err(blocked(Properties::BOOT, message))
             }
+        }
+    }
+
+    /// Fails where nothing would be loaded at boot without the table, as files of others name it.
+    fn checked_without(&self, cx: &Context, found: &Found) -> Result<(), Failure> {
+        let table = self.table();
+        if self.exist || !is_live(cx) || found.own().is_none() || !found.is_kept(cx, &table) {
+            return Ok(());
+        }
+        match found.at_boot_with(cx, &table, "", "")? {
+            AtBoot::Stated | AtBoot::Other => Ok(()),
+            AtBoot::Refused(said) => Err(blocked(
+                Properties::EXIST,
+                format!("nftables.service cannot load its files at boot without the table:\n{said}"),
+            )),
         }
     }
 

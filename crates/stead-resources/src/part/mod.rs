@@ -324,9 +324,14 @@ impl<P: Part> Parts<P> {
     fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<SetReply, Failure> {
         let Location { path, missing, absent, .. } = &desired.location;
         let live = desired.live()?;
-        // First: the kernel may refuse what the file would take.
-        if let (Some(_), Some(live)) = (&live, &desired.live) {
-            live.put()?;
+        // First: the kernel may refuse what the file would take. What the file would not take is known before that.
+        if let (Some(_), Some(value)) = (&live, &desired.live) {
+            let text = self.look(cx, &desired.location)?;
+            let outcome = desired.compare(text.as_deref(), live.clone())?;
+            if let Some(presumed) = desired.presumed(cx, &outcome, text.as_deref())? {
+                return Err(presumed.failure);
+            }
+            value.put()?;
         }
         let place = if absent.is_some() { None } else { Place::find(path, &cx.writes)? };
         let (place, made) = match place {

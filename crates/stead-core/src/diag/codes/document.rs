@@ -75,12 +75,16 @@ crate::codes! {
         "An expression is evaluated where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
          DSC v3, and so do the placeholders of other tools, such as `{{ port }}` and `${HOME}`. Put the parts together:\n\n\
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
-         For longer texts there is `Stead/Template`. `stead lint` and editors report it in paths, and elsewhere where it names a \
-         parameter or a variable of the document, or calls a function such as `facts()`. A run does not.\n";
+         For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text: in paths any, and in \
+         other properties, also of nested instances, in names, variables and outputs where it reads a parameter or a variable of the \
+         document, or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text that is nothing but a call, \
+         such as `parameters('port')`, without its brackets. They report neither what only calls other functions, such as \
+         `[concat('a', 'b')]` within a text, since programs have such texts too, nor what stands in the texts of `Stead/Template`, in \
+         defaults of parameters, in `metadata` and in files that are read. A run reports none.\n";
     SECRET_IN_CLEAR = "W0221", "a secret in plain text",
         "`stead lint` reports what has the form of a secret: the default of a parameter that is secure or named as a secret, a \
-         private key, an AWS access key, tokens of GitHub and GitLab, the password in a URL, and the one behind `-p` of MySQL's \
-         clients. Whoever reads the document has it, and so does everything that keeps its versions. The message \
+         private key, an AWS access key, tokens of GitHub and GitLab, the password in a URL, a token in the query of one \
+         (`token=`, `access_token=`, `sig=` and the like), and the one behind `-p` of MySQL's clients. Whoever reads the document has it, and so does everything that keeps its versions. The message \
          shows the place and not the secret.\n\n\
          Remove it from the document, and change it where it is used: treat it as leaked. Pass the new one as a parameter of the type \
          `secureString`, or take it from a vault with `[secret('NAME')]`. A variable such as `$PASSWORD` and a word such as \

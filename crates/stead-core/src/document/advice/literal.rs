@@ -71,8 +71,11 @@ const OF_TEXT: [&str; 14] = [
     "toUpper",
     "trim",
 ];
-/// How many brackets that close are tried for one that opens.
+/// How many brackets that close are tried for one that opens, and how many of those in one text.
 const MOST_ENDS: usize = 8;
+const MOST_BEGINS: usize = 256;
+/// As long as an expression within a text is looked for, in bytes.
+const LONGEST: usize = 512;
 
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.
 pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
@@ -145,9 +148,9 @@ impl Document {
         let group = |captures: &Captures<'_>, at: usize| captures.get(at).map(|found| found.as_str().to_owned());
         // Two brackets say that one is meant, although only at the beginning of a text they mean it.
         let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
-        let begins = forms.call.find_iter(text).map(|begin| begin.start()).filter(is_single);
-        let calls = begins.filter_map(|begin| self.call_at(text, begin));
-        let mut found: Vec<Meant> = calls.collect();
+        let begins = forms.call.find_iter(text).map(|begin| begin.start()).filter(is_single).take(MOST_BEGINS);
+        let calls = begins.filter_map(|begin| self.call_at(text, begin, &OWN));
+        let mut found: Vec<Meant> = calls.chain(self.call_without_brackets(text)).collect();
         let braces: Vec<_> = forms.braces.captures_iter(text).collect();
         let names = || braces.iter().map(|captures| self.read_of(&group(captures, 1).unwrap_or_default()));
         // Where one of them is of another program, all are.
@@ -166,16 +169,27 @@ impl Document {
         found
     }
 
-    /// The expression in brackets that begins at a place, if the document can have it.
-    fn call_at(&self, text: &str, start: usize) -> Option<Meant> {
+    /// A text that is nothing but a call, without the brackets that would make it an expression.
+    fn call_without_brackets(&self, text: &str) -> Option<Meant> {
+        let is_one = text.ends_with(')') && !text.contains(['[', '{']) && text.len() <= SHORT;
+        let bracketed = is_one.then(|| format!("[{text}]"))?;
+        let known: Vec<&str> = OWN.into_iter().chain(OF_TEXT).collect();
+        let meant = self.call_at(&bracketed, 0, &known).filter(|meant| meant.range.end == bracketed.len())?;
+        Some(Meant { range: 0..text.len(), ..meant })
+    }
+
+    /// The expression in brackets that begins at a place, if the document can have it and calls nothing but these functions, or what it
+    /// declares.
+    fn call_at(&self, text: &str, start: usize, known: &[&str]) -> Option<Meant> {
         let behind = text.get(start..)?;
+        let behind = behind.get(..LONGEST.min(behind.len())).unwrap_or(behind);
         let mut ends = behind.match_indices(']').map(|(end, _)| start..start + end + 1).take(MOST_ENDS);
         let (range, expression) =
             ends.find_map(|range| Some((range.clone(), Expression::parse(text.get(range)?).ok()?)))?;
         let name_in = |call: &FunctionCall<'_>| call.arguments().next()?.text().map(str::to_owned);
         let reads = |(builtin, call): (&Builtin, FunctionCall<'_>)| match builtin.name {
             "parameters" | "variables" => Some(name_in(&call).is_none_or(|name| self.read_of(&name).is_some())),
-            other => OWN.contains(&other).then_some(true),
+            other => known.contains(&other).then_some(true),
         };
         let known: Vec<bool> = expression.all_calls().filter_map(reads).collect();
         let is_meant = !known.is_empty() && known.iter().all(|known| *known);
