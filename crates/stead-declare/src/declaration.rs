@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
     schema: Option<Expr>,
     undo: Option<Ident>,
     has_states: bool,
+    is_line: bool,
     /// Fields of which at most one may be stated.
     exclusive: Vec<Vec<Ident>>,
     /// Fields of which an instance that is to exist states one, and with true every instance.
@@ -39,6 +40,7 @@ impl Parse for Arguments {
             schema: None,
             undo: None,
             has_states: false,
+            is_line: false,
             exclusive: Vec::new(),
             any: Vec::new(),
         };
@@ -54,6 +56,7 @@ impl Arguments {
         let word: Ident = input.parse()?;
         match word.to_string().as_str() {
             "state" => self.has_states = true,
+            "line" => self.is_line = true,
             "tags" => self.tags = listed(input)?,
             "exclusive" => self.exclusive.push(listed(input)?),
             "any" => self.any.push((listed(input)?, false)),
@@ -65,8 +68,7 @@ impl Arguments {
             "undo" => self.undo = Some(assigned(input)?),
             "capabilities" => self.capabilities = Some(assigned(input)?),
             _ => {
-                let known =
-                    "about, example, tags, capabilities, undo, schema, title, exclusive, any, always_any or state";
+                let known = "about, example, tags, capabilities, undo, line, schema, title, exclusive, any, always_any or state";
                 return Err(Error::new(word.span(), format!("expected {known}")));
             }
         }
@@ -194,7 +196,7 @@ impl Declaration {
     }
 
     fn declared(&self) -> TokenStream {
-        let Arguments { type_name, about, example, tags, capabilities, undo, schema, .. } = &self.arguments;
+        let Arguments { type_name, about, example, tags, capabilities, undo, schema, is_line, .. } = &self.arguments;
         let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
         let about = about.as_ref().map_or_else(|| quote!(""), |about| quote!(#about));
         let example = example.as_ref().map_or_else(|| quote!("example.yaml"), |example| quote!(#example));
@@ -226,6 +228,7 @@ impl Declaration {
                     tags: &[#(#tags),*],
                     capabilities: #capabilities,
                     undo: ::stead_core::manifest::UndoWay::#undo,
+                    is_line: #is_line,
                     schema: #schema,
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];

@@ -174,6 +174,10 @@ impl SessionCalls {
             return Err(stale);
         }
         let provider = self.providers.of(&call.manifest);
+        if changes {
+            // A folder that a program was found in is not held open meanwhile.
+            self.providers.forget_programs();
+        }
         if changes && let Some(unshown) = self.unshown(call, &*provider, &cx) {
             return Err(unshown);
         }
@@ -198,7 +202,7 @@ impl SessionCalls {
         // Whatever it changed, it changed before it was answered.
         drop(disturbance);
         if changes {
-            stead_system::process::forget_programs();
+            self.providers.forget_programs();
         }
         self.note(call, &response.outcome, changes, was_loose);
         without_unknown_property(&call.manifest, response)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::json;
 use stead_core::budget::Budget;
 use stead_core::call::Operation;
 use stead_core::claims::{Claim, Claims};
@@ -14,11 +15,10 @@ use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Role, ScopeId, codes};
 use stead_core::id::{NodeId, ResourceId, TypeName};
-use stead_core::schema::Schema;
 use stead_core::text::{Span, Spanned};
 use stead_core::value::Value;
 use stead_host::store::kept::{Accounted, Kept, LeftBehind, Managed};
-use stead_resources::{builtin, builtin_of};
+use stead_resources::{BuiltIn, builtin, builtin_of};
 
 use crate::accounting::is_there;
 use crate::contexts::Contexts;
@@ -516,8 +516,9 @@ fn keep_blocked(things: &Things, fates: &mut [(String, Managed, Fate)]) {
 
 /// Returns whether the schema of a built-in type accepts a path.
 fn accepts_path(type_name: &TypeName, path: &str) -> bool {
-    let schema = builtin(type_name).and_then(|it| Schema::compile(it.schema()["properties"]["path"].clone()).ok());
-    schema.is_none_or(|schema| schema.validate(&path.into()).is_empty())
+    let schema = builtin(type_name).and_then(BuiltIn::compiled);
+    let mismatches = schema.map(|schema| schema.validate(&json!({ "path": path }))).unwrap_or_default();
+    !mismatches.iter().any(|mismatch| mismatch.pointer == "/path")
 }
 
 /// The fate of a thing that the document does not have in any way.

@@ -71,7 +71,10 @@ impl Known<'_> {
             return format!("it is a resource for Windows; {list}");
         }
         match self.discovery.find_problem(|problem| problem.untrusted().map(Path::to_owned)) {
-            Some(path) => format!("'{}' is not trusted and was not read: it may declare it; {list}", path.display()),
+            Some(path) => format!(
+                "the type may be declared in '{}', which was not read because others can change it; {list}",
+                path.display()
+            ),
             None => list.to_owned(),
         }
     }

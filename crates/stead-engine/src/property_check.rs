@@ -260,7 +260,7 @@ impl Types<'_> {
     fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
         let session = self.session;
         let find = || match builtin_of(manifest) {
-            Some(built_in) => Schema::compile(built_in.schema().clone()).ok().map(Arc::new),
+            Some(built_in) => built_in.compiled(),
             None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
         };
         self.schemas.entry(Arc::as_ptr(manifest)).or_insert_with(find).clone()

@@ -54,6 +54,11 @@ impl Providers {
         }
     }
 
+    /// Has programs looked for again: a call changes something.
+    pub(crate) fn forget_programs(&self) {
+        self.settings.environment.forget_programs();
+    }
+
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
         let find = |made: &[Made]| {
             made.iter().find(|(known, _)| Arc::ptr_eq(known, manifest)).map(|(_, provider)| Arc::clone(provider))

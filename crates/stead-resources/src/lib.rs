@@ -2,11 +2,12 @@
 
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes"))]
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Capabilities, Manifest, Promises, UndoWay, Version};
+use stead_core::schema::Schema;
 use stead_host::provider::Provider;
 
 mod accounts;
@@ -94,14 +95,22 @@ pub struct BuiltIn {
     removal: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
     pub example: &'static str,
+    /// True if a file has a line of it beside lines of others, so that its state is set again without the file.
+    pub is_line: bool,
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
+    compiled: Arc<OnceLock<Option<Arc<Schema>>>>,
 }
 
 impl BuiltIn {
     /// The JSON Schema of its properties. Providers check them by themselves; this is for users and editors.
     pub fn schema(&self) -> &Json {
         &self.schema
+    }
+
+    /// The same schema, to check values with; a test makes sure that each compiles.
+    pub fn compiled(&self) -> Option<Arc<Schema>> {
+        self.compiled.get_or_init(|| Schema::compile(self.schema().clone()).ok().map(Arc::new)).clone()
     }
 
     /// Returns whether a failure can be about this property, a JSON pointer. What resources share names the property that most of
@@ -204,6 +213,7 @@ struct Profile {
     tags: &'static [&'static str],
     capabilities: Capabilities,
     undo: UndoWay,
+    is_line: bool,
     /// Makes the JSON Schema of its properties.
     schema: fn() -> Json,
 }
@@ -223,6 +233,8 @@ impl Profile {
         Some(BuiltIn {
             manifest: Arc::new(manifest),
             schema: Arc::new(LazyLock::new(self.schema)),
+            compiled: Arc::default(),
+            is_line: self.is_line,
             provider,
             printed: None,
             shown: &[],
@@ -349,8 +361,7 @@ mod tests {
     #[test]
     fn every_schema_compiles() {
         for built_in in builtins() {
-            let compiled = stead_core::schema::Schema::compile(built_in.schema().clone());
-            assert!(compiled.is_ok(), "{}", built_in.manifest.type_name);
+            assert!(built_in.compiled().is_some(), "{}", built_in.manifest.type_name);
         }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::UndoWay;
-use stead_core::schema::Schema;
 use stead_host::operate::{can_be_stated, former_properties};
 use stead_host::store::images::SetEntry;
 use stead_resources::builtin;
@@ -33,8 +32,10 @@ impl Undo {
     pub fn document(&self, run: &str, host: &Host, force: bool) -> Option<UndoDocument> {
         let resource = former::resource(self.items.values().cloned(), force)?;
         let mut secrets = Map::new();
-        let mut resources: Vec<Json> = self.items.iter().rev().map(|(path, item)| self.former(path, item)).collect();
-        resources.extend(self.states(&mut secrets));
+        let sets = self.state_sets();
+        let former = |(path, item): (&PathBuf, &Arc<Item>)| self.former(path, item, &sets);
+        let mut resources: Vec<Json> = self.items.iter().rev().map(former).collect();
+        resources.extend(self.states(&sets, &mut secrets));
         resources.extend(self.handlers(&mut secrets));
         let parameters: Map<String, Json> =
             secrets.keys().map(|name| (name.clone(), json!({ "type": "secureObject" }))).collect();
@@ -47,7 +48,7 @@ impl Undo {
     }
 
     /// The instance that puts back what was at a path.
-    fn former(&self, path: &Path, item: &Item) -> Json {
+    fn former(&self, path: &Path, item: &Item, sets: &[&SetEntry]) -> Json {
         let properties: Map<String, Json> =
             item.former().into_iter().map(|(name, value)| (name, literal(value.to_redacted_json()))).collect();
         let mut needs: Vec<String> = Vec::new();
@@ -66,10 +67,8 @@ impl Undo {
         }
         // What the run made for a state, such as a unit, is there until the state is back.
         let is_new = item.before.node == ImageNode::Absent;
-        let of_item = |set: &&SetEntry| is_new && !is_apart_from(set, item) && item.is_of(set);
-        needs.extend(
-            self.state_sets().into_iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))),
-        );
+        let of_item = |set: &&&SetEntry| is_new && !is_apart_from(set, item) && item.is_of(set);
+        needs.extend(sets.iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))));
         json!({ "name": item.shown, "type": TYPE, "dependsOn": needs, "properties": properties })
     }
 
@@ -104,7 +103,7 @@ impl Undo {
     }
 
     /// The instances that set a former state again.
-    fn states(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
+    fn states(&self, sets: &[&SetEntry], secrets: &mut Map<String, Json>) -> Vec<Json> {
         let resource = |set: &SetEntry| {
             let before = self.object_before(set)?;
             let by = |(path, item): &(&PathBuf, &Arc<Item>)| {
@@ -117,7 +116,7 @@ impl Undo {
                 "name": name_of(set), "type": set.type_name, "dependsOn": needs, "properties": properties,
             }))
         };
-        self.state_sets().into_iter().filter_map(resource).collect()
+        sets.iter().copied().filter_map(resource).collect()
     }
 
     /// The instances that acted on changes which are taken back: they act again.
@@ -164,7 +163,8 @@ fn properties_before(set: &SetEntry, before: &Map<String, Json>) -> Map<String, 
     let nothing = Map::new();
     let is_whole = removed(set, before) || is_not_built_in(set);
     let is_default = |name: &str| says(set, name, "default") && !says(set, name, "writeOnly");
-    let counts = |name: &str| is_whole && can_be_stated(name) || is_default(name);
+    let can_be_set = |name: &str| can_be_stated(name) && !says(set, name, "readOnly");
+    let counts = |name: &str| is_whole && can_be_set(name) || is_default(name);
     former_properties(stated(set).unwrap_or(&nothing), before, counts)
 }
 
@@ -201,15 +201,14 @@ pub(super) fn unsaid(set: &SetEntry) -> Vec<&str> {
 /// Returns whether a state is set without the file that was made for it: a value of the kernel or a mount, of which the file has a line. Its
 /// line would be removed from the file, which then is not as the run left it.
 fn is_apart_from(set: &SetEntry, item: &Item) -> bool {
-    let is_line = ["Stead/Sysctl", "Stead/Mount"].contains(&set.type_name.as_str());
+    let is_line = builtin(&set.type_name).is_some_and(|built_in| built_in.is_line);
     is_line && item.place.image(0).is_ok_and(|(now, _)| now.node != ImageNode::Directory)
 }
 
 /// Why the former state of an instance cannot be set again, if its resource accepts no such properties: programs can make more than
 /// that.
 pub(super) fn refused(set: &SetEntry, before: &Map<String, Json>) -> Option<String> {
-    let schema = Schema::compile(builtin(&set.type_name)?.schema().clone()).ok()?;
-    let mismatches = schema.validate(&Json::Object(properties_before(set, before)));
+    let mismatches = builtin(&set.type_name)?.compiled()?.validate(&Json::Object(properties_before(set, before)));
     mismatches.first().map(ToString::to_string)
 }
 
@@ -256,6 +255,22 @@ mod tests {
     use stead_core::id::TypeName;
 
     use super::*;
+
+    #[test]
+    fn what_can_only_be_read_is_not_set_again() {
+        let set = SetEntry {
+            instance: "Stead/Nftables:site".to_owned(),
+            type_name: TypeName::parse("Stead/Nftables").unwrap(),
+            undo: UndoWay::State,
+            desired: Some(json!({ "name": "site", "_exist": false })),
+            covered: false,
+            before: Some(json!({ "name": "site", "_exist": true, "content": "", "boot": true, "loaded": true })),
+        };
+        let before = set.before.as_ref().unwrap().as_object().unwrap();
+        let expected = json!({ "name": "site", "_exist": true, "content": "", "boot": true });
+        assert_eq!(Json::Object(properties_before(&set, before)), expected);
+        assert_eq!(refused(&set, before), None);
+    }
 
     #[test]
     fn a_state_that_cannot_be_stated_is_named() {

@@ -416,15 +416,6 @@ impl Keeper for SetImages {
     fn keep(&self, path: &Path, image: &Image, content: &[u8]) -> io::Result<()> {
         let path = self.kept.within(path);
         let mut log = self.kept.log();
-        if let (ImageNode::Lost(loss), OnFailure::Stop) = (&image.node, log.on_failure) {
-            let why = match loss {
-                Loss::TooLarge => "is larger than what a run keeps (64 MiB)",
-                Loss::Special => "is neither a file, a directory nor a link",
-                Loss::Unreadable => "cannot be read",
-            };
-            let help = "without '--record' it is changed, and cannot be taken back";
-            return Err(io::Error::other(format!("'{}' {why}; {help}", path.display())));
-        }
         let again = match log.paths.get(&path) {
             Some(Standing::Whole) => {
                 self.touched().insert(path);
@@ -434,6 +425,14 @@ impl Keeper for SetImages {
             Some(Standing::Kept) => true,
             None | Some(Standing::InPart) => false,
         };
+        if let (ImageNode::Lost(loss), OnFailure::Stop) = (&image.node, log.on_failure) {
+            let why = match loss {
+                Loss::TooLarge => format!("does not fit: a run keeps {} MiB of former content in all", MOST >> 20),
+                Loss::Special => "is neither a file, a directory nor a link".to_owned(),
+                Loss::Unreadable => "cannot be read".to_owned(),
+            };
+            return Err(io::Error::other(format!("it {why}; omit '--record' to change it without a way back")));
+        }
         log.room = log.room.saturating_sub(content.len() as u64);
         let entry = Entry::Kept { path: path.clone(), image: image.clone(), again };
         log.write(&entry, content).map_err(|error| match error {

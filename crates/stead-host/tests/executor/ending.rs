@@ -1,7 +1,6 @@
 //! Runs that are cancelled or suspended, calls that hang or panic.
 
 use std::collections::BTreeSet;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,6 +14,9 @@ use stead_host::executor::{CallWatch, Calls, Inline, Limits, Stop, execute};
 use stead_host::worker_pool::WorkerPool;
 
 use crate::fake::{FOR_EVER, Fake, WIDTHS, driven, executed, is_start, limits, mixed, run_of, setup, status};
+
+/// Until what hangs is given up; what ends at once must take less on a machine that is busy.
+const LONG: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_cancelled_run_ends_with_what_is_under_way() {
@@ -101,7 +103,7 @@ fn a_panic_beside_the_calls_ends_the_run_and_does_not_hang() {
 fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
     for width in WIDTHS {
         let fake = Arc::new(Fake::default());
-        let limits = Limits { inline: Inline::Beside(Duration::from_millis(20)), ..limits(width) };
+        let limits = Limits { inline: Inline::Beside(LONG), ..limits(width) };
         let lines = "i1\n i2-hang\n i3\n p4\n i5 i2-hang\n";
         let (run, _, result) = executed(run_of(lines, Mode::TEST), &fake, limits, Vec::new());
         result.unwrap();
@@ -120,7 +122,7 @@ fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
 fn a_review_that_hangs_has_failed_and_the_rest_goes_on() {
     for width in WIDTHS {
         let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
-        let limits = Limits { inline: Inline::Beside(Duration::from_millis(20)), ..limits(width) };
+        let limits = Limits { inline: Inline::Beside(LONG), ..limits(width) };
         let lines = "i1-lasts\n i2-stuck\n i3-dies\n i4-stuck\n i5\n p6-lasts\n";
         let (run, _, result) = executed(run_of(lines, Mode::APPLY), &fake, limits, Vec::new());
         result.unwrap();

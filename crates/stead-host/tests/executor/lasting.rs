@@ -29,7 +29,7 @@ fn what_does_not_last_until_the_end_has_failed() {
 
 #[test]
 fn what_brought_something_down_is_taken_back_once_all_was_looked_at() {
-    let lines = "i-cause\np-dies i-cause\np-lasts\n";
+    let lines = "i-cause\np-dies i-cause\np-lasts i-cause\n";
     let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
     let (run, events) = driven(run_of(lines, Mode::APPLY), &fake, 4);
     let of = |name: &str| {

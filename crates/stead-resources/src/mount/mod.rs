@@ -39,6 +39,7 @@ use table::{Entry, NO_PATH};
     about = "A file system or swap space in /etc/fstab, and mounted.",
     tags("mount", "fstab", "filesystem", "linux"),
     undo = State,
+    line,
     capabilities = ALL,
 )]
 struct Properties<'a> {

@@ -44,10 +44,11 @@ impl Live {
         matches!(self.setting, Setting::Parameter(_))
     }
 
-    /// The value that the kernel has, as the property that states it; `None` where it has none.
-    pub(super) fn current(&self) -> Result<Option<(String, Value)>, Failure> {
-        let current = self.read()?;
-        Ok((!current.is_empty()).then(|| (self.property.to_owned(), Value::from(current))))
+    /// The value that stays without a line, as the property that states it; `None` where none stays or the kernel has none.
+    pub(super) fn outliving(live: Option<&Self>) -> Result<Option<(String, Value)>, Failure> {
+        let Some(live) = live.filter(|live| live.outlives_its_line()) else { return Ok(None) };
+        let current = live.read()?;
+        Ok((!current.is_empty()).then(|| (live.property.to_owned(), Value::from(current))))
     }
 
     fn read(&self) -> Result<String, Failure> {

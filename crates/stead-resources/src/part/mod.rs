@@ -1,7 +1,6 @@
 //! Resources that manage one part of a text file: a key, an entry, a block. They differ in how the part is found in a text
 //! and how the text is edited; everything else is here.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,19 +11,21 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{Place, SystemPath};
+use stead_system::fs::Place;
 
 use crate::declared::{Declared, States};
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
 use crate::guard::{self, Guard, in_use};
 use crate::input::{Properties, blocked, read, read_each};
-use crate::{pending, reply};
+use crate::reply;
 
 pub(crate) mod lines;
 mod live;
+mod location;
 mod overrides;
 
 pub(crate) use live::{Live, Setting};
+pub(crate) use location::Location;
 pub(crate) use overrides::{Override, overridden, overridden_within, set_in};
 
 /// A kind of part.
@@ -151,51 +152,6 @@ pub(crate) trait Stated<'a>: Properties<'a> + States {
     fn remove(&self, text: &str) -> Result<String, Failure>;
 }
 
-/// The file that a part is in.
-pub(crate) struct Location<'a> {
-    /// As the instance states it, for states and lists.
-    pub(crate) shown: Cow<'a, str>,
-    pub(crate) path: SystemPath,
-    pub(crate) missing: Missing,
-    /// The mode of its directory, which is then created with the owner of a new file.
-    pub(crate) directory: Option<u32>,
-    /// Why there is no such place yet.
-    pub(crate) absent: Option<Presumed>,
-}
-
-impl<'a> Location<'a> {
-    /// The file that an instance names.
-    pub(crate) fn stated(cx: &Context, path: &'a str, missing: Missing) -> Self {
-        Self { shown: path.into(), path: cx.resolve(path), missing, directory: None, absent: None }
-    }
-}
-
-impl Location<'_> {
-    /// Returns whether the directory of the file is to be created with it, and is not there.
-    fn lacks_directory(&self, cx: &Context) -> Result<bool, Failure> {
-        let may_lack = self.directory.is_some() && self.absent.is_none();
-        Ok(may_lack && Place::find(&self.path, &cx.writes)?.is_none())
-    }
-
-    /// Creates the directory of the file, or says why it is not created.
-    fn make_directory(&self, cx: &Context) -> Result<Place, Failure> {
-        if let Some(absent) = &self.absent {
-            return Err(absent.failure.clone());
-        }
-        let (mode, ownership) = match (self.directory, self.missing) {
-            (Some(mode), Missing::Create { ownership, .. } | Missing::Enforce { ownership, .. }) => (mode, ownership),
-            (None, Missing::Create { .. } | Missing::Enforce { .. }) => return Err(pending::no_directory(&self.path)),
-            // A directory alone would not help.
-            (_, Missing::Refuse) => return Err(edit::no_file(&self.path)),
-        };
-        let parent = self.path.parent().unwrap_or_else(|| self.path.clone());
-        let above = Place::find(&parent, &cx.writes)?.ok_or_else(|| pending::no_directory(&parent))?;
-        let directory = above.make_directory_with(mode, ownership)?;
-        let name = self.path.file_name().unwrap_or_default();
-        Ok(Place::within(&directory, name, self.path.to_path_buf(), &cx.writes)?)
-    }
-}
-
 /// Carries out the resource of one kind of part.
 pub(crate) struct Parts<P> {
     files: Files<String>,
@@ -224,10 +180,9 @@ impl<P: Part> Provider for Parts<P> {
         let stated: P::Stated<'_> = read_each(input)?;
         let text = self.look(cx, &stated.location(cx)?)?;
         let found = find::<P>(&stated, text.as_deref())?;
-        let outlives = stated.live(cx).filter(|live| found.is_none() && live.outlives_its_line());
-        let current = outlives.as_ref().map_or(Ok(None), Live::current)?;
+        let outliving = if found.is_none() { Live::outliving(stated.live(cx).as_ref())? } else { None };
         let mut state = state::<P>(&stated, found);
-        state.extend(current);
+        state.extend(outliving);
         Ok(Plain::new(state))
     }
 
@@ -250,8 +205,7 @@ impl<P: Part> Provider for Parts<P> {
         }
         let mut state = state::<P>(&desired.stated, found);
         if state.get("_exist") == Some(&Value::Bool(false)) {
-            state
-                .extend(desired.live.as_ref().filter(|live| live.outlives_its_line()).map_or(Ok(None), Live::current)?);
+            state.extend(Live::outliving(desired.live.as_ref())?);
         }
         Ok(reply::tested_as(state, &differing, set))
     }
@@ -274,7 +228,8 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired::<P>::of(cx, read_each(input)?, false)?;
+        // The running kernel keeps its value.
+        let desired = Desired { live: None, ..Desired::<P>::of(cx, read_each(input)?, false)? };
         if execution == Execution::WhatIf {
             let text = self.look(cx, &desired.location)?;
             let outcome = desired.compare(text.as_deref(), None)?;

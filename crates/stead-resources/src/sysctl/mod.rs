@@ -18,13 +18,14 @@ use crate::{ALL, BuiltIn, is_wanted, reply};
 
 /// A parameter of the kernel: a line in a file of /etc/sysctl.d, and the value that the running kernel has, which is changed
 /// first. Of several lines the last one counts, and is changed. It fails where a file that is read later sets another value, naming
-/// it: such a line would count after a restart. When a line is removed, the running kernel keeps its value, or gets the one that is
-/// stated with '_exist: false'.
+/// it: such a line would count after a restart. When a line is removed, the running kernel keeps its value, unless 'value' is
+/// stated together with '_exist: false', which is then set.
 #[resource(
     "Stead/Sysctl",
     about = "A parameter of the kernel, now and after a restart.",
     tags("sysctl", "kernel", "linux"),
     undo = State,
+    line,
     capabilities = ALL,
     state,
 )]

@@ -78,7 +78,7 @@ impl LockError {
     }
 }
 
-/// What the system says of an error, if it is one of the system.
+/// The system's reason for an error, if it has one.
 fn kind(error: &FolderError) -> Option<io::ErrorKind> {
     let first: &(dyn Error + 'static) = error;
     let mut errors = std::iter::successors(Some(first), |error| (*error).source());

@@ -52,15 +52,7 @@ impl Ends {
 
 #[test]
 fn what_breaks_a_machine_is_guarded_or_taken_back() {
-    if !stead_testkit::is_root(TEST) {
-        return;
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken");
-    let asked = stead_testkit::asked("STEAD_BOOTS");
-    let mut machine = match Debian::of(&folder, asked.is_some()) {
-        Ok(machine) => machine,
-        Err(reason) => return stead_testkit::skip(TEST, &reason),
-    };
+    let Some(mut machine) = Debian::of_test(TEST, "broken") else { return };
     let packages = [("/usr/sbin/sshd", "openssh-server"), ("/usr/sbin/nft", "nftables")];
     let missing: Vec<&str> =
         packages.iter().filter(|(program, _)| !machine.root(program).exists()).map(|(_, package)| *package).collect();

@@ -1,10 +1,9 @@
 //! The controller as a service of a whole machine.
 
-use std::path::Path;
-
 use stead_testkit::until;
 
 use crate::debian::Debian;
+use crate::site::fleet_program;
 
 const TEST: &str = "an_installed_controller_has_an_account_that_can_do_nothing_else";
 const UNIT: &str = "stead-fleet.service";
@@ -13,18 +12,8 @@ const EXPOSURE: f64 = 1.5;
 
 #[test]
 fn an_installed_controller_has_an_account_that_can_do_nothing_else() {
-    if !stead_testkit::is_root(TEST) {
-        return;
-    }
-    let program = Path::new(env!("CARGO_BIN_EXE_stead")).with_file_name("stead-fleet");
-    if !program.exists() {
-        return stead_testkit::skip(TEST, "'stead-fleet' was not built beside 'stead'");
-    }
-    let asked = stead_testkit::asked("STEAD_BOOTS");
-    let mut machine = match Debian::of(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("controller"), asked.is_some()) {
-        Ok(machine) => machine,
-        Err(reason) => return stead_testkit::skip(TEST, &reason),
-    };
+    let Some(program) = fleet_program(TEST) else { return };
+    let Some(mut machine) = Debian::of_test(TEST, "controller") else { return };
     let has_server = machine.root("/usr/lib/postgresql").is_dir()
         || match machine.install_packages(&["postgresql"]) {
             Ok(()) => true,

@@ -46,6 +46,16 @@ impl Debian {
         if output.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
     }
 
+    /// The machine of a test in a folder of its own; `None` where the test is skipped.
+    pub(crate) fn of_test(test: &str, folder: &str) -> Option<Self> {
+        if !stead_testkit::is_root(test) {
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        let machine = Self::of(&folder, stead_testkit::asked("STEAD_BOOTS").is_some());
+        machine.map_err(|why| stead_testkit::skip(test, &why)).ok()
+    }
+
     /// Another machine, like this one as it is now, which must be off.
     pub(crate) fn copy(&self, folder: &Path) -> Self {
         let _ = fs::remove_dir_all(folder);

@@ -9,7 +9,7 @@ use serde_json::json;
 use stead_testkit::until;
 
 use crate::debian::Debian;
-use crate::site::{Reach, Site};
+use crate::site::{Reach, Site, fleet_program};
 
 const TEST: &str = "machines_join_a_controller_and_go_on_for_a_day_without_it";
 const URL: &str = "https://10.77.0.11:7443";
@@ -24,10 +24,7 @@ fn machines_join_a_controller_and_go_on_for_a_day_without_it() {
     if !stead_testkit::is_root(TEST) {
         return;
     }
-    let program = Path::new(env!("CARGO_BIN_EXE_stead")).with_file_name("stead-fleet");
-    if !program.exists() {
-        return stead_testkit::skip(TEST, "'stead-fleet' was not built beside 'stead'");
-    }
+    let Some(program) = fleet_program(TEST) else { return };
     let site = match Site::new(4, stead_testkit::asked("STEAD_BOOTS").is_some(), Reach::WithGit) {
         Ok(site) => site,
         Err(reason) => return stead_testkit::skip(TEST, &reason),

@@ -171,3 +171,13 @@ impl Drop for Site {
         let _ = Command::new("ip").args(["netns", "delete", &self.network]).status();
     }
 }
+
+/// The program of the controller, which is built beside that of the agent; `None` where the test is skipped.
+pub(crate) fn fleet_program(test: &str) -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_stead")).with_file_name("stead-fleet");
+    if !program.exists() {
+        stead_testkit::skip(test, "'stead-fleet' was not built beside 'stead'");
+        return None;
+    }
+    Some(program)
+}

@@ -15,14 +15,7 @@ const UNIT: &str = "# Sleeps.\n[Service]\nExecStart=/bin/sleep infinity\n[Instal
 
 #[test]
 fn what_was_done_to_a_running_system_is_taken_back() {
-    if !stead_testkit::is_root(TEST) {
-        return;
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("undone");
-    let mut machine = match Debian::of(&folder, stead_testkit::asked("STEAD_BOOTS").is_some()) {
-        Ok(machine) => machine,
-        Err(reason) => return stead_testkit::skip(TEST, &reason),
-    };
+    let Some(mut machine) = Debian::of_test(TEST, "undone") else { return };
     if !(machine.root("/usr/sbin/sshd").exists() && machine.root("/usr/sbin/nft").exists())
         && let Err(why) = machine.install_packages(&["openssh-server", "nftables"])
     {
@@ -55,8 +48,8 @@ fn what_was_done_to_a_running_system_is_taken_back() {
     machine.shut_down();
 }
 
-/// A kernel parameter has its former value in the running kernel, with a line of its own before the run and without one. In a network of
-/// its own, since a machine in namespaces can change none.
+/// A kernel parameter has its former value in the running kernel, with a line of its own before the run and without one. A line that is
+/// deleted leaves the kernel its value. In a network of its own, since a machine in namespaces can change none.
 #[test]
 fn a_kernel_parameter_gets_its_value_back() {
     const NAME: &str = "a_kernel_parameter_gets_its_value_back";
@@ -73,6 +66,7 @@ echo "$name = 71" > /etc/sysctl.d/90-stead.conf; echo 71 > /proc/sys/net/ipv4/ip
 "$stead" apply main.json --yes >&2; value
 "$stead" undo --yes >&2; value
 "$stead" undo --yes >&2; value
+"$stead" dsc resource delete -r Stead/Sysctl -i '{"name": "'$name'", "value": "99"}' >&2; value
 "#;
     if !stead_testkit::is_root(NAME) {
         return;
@@ -86,7 +80,7 @@ echo "$name = 71" > /etc/sysctl.d/90-stead.conf; echo 71 > /proc/sys/net/ipv4/ip
         .unwrap();
     let [printed, said] = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let line = |value: u8| format!("{value} net.ipv4.ip_default_ttl = {value}\n");
-    let expected = format!("64 \n{}64 \n{}{}{}", line(70), line(70), line(71), line(70));
+    let expected = format!("64 \n{}64 \n{}{}{}70 \n", line(70), line(70), line(71), line(70));
     assert_eq!(printed, expected, "{said}");
 }
 

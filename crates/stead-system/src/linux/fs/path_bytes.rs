@@ -48,11 +48,11 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf
     Form::deserialize(deserializer).map(PathBuf::from)
 }
 
-/// A path that there may be.
+/// An optional path.
 pub mod option {
     use super::{Deserialize as _, Deserializer, Form, PathBuf, Serialize as _, Serializer};
 
-    /// Writes one.
+    /// Serializes it.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -60,7 +60,7 @@ pub mod option {
         path.as_deref().map(Form::from).serialize(serializer)
     }
 
-    /// Reads one.
+    /// Deserializes it.
     ///
     /// # Errors
     /// Those of the deserializer.

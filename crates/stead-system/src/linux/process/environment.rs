@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::executable::TrustedEntries;
 use super::found::FoundPrograms;
@@ -202,9 +203,14 @@ impl Environment {
     }
 
     /// Finds a program as [`Self::find`] does, and judges it. One that was found a moment ago is not looked for again, unless
-    /// something was changed since, which [`super::forget_programs`] says. `None` when there is none.
+    /// [`Self::forget_programs`] was called since. `None` when there is none.
     pub fn open(&self, name: &str, directory: &Path) -> Option<Result<Arc<Executable>, RefusedProgram>> {
-        self.found.open(name, directory, self)
+        self.found.open(name, directory, self, Instant::now())
+    }
+
+    /// Has each program be looked for again, by clones too: something is changed, so that one may be new, or in front of another.
+    pub fn forget_programs(&self) {
+        self.found.forget();
     }
 
     /// The program of that name in the first directory of `PATH` that has one; absolute.

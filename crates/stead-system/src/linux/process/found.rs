@@ -2,35 +2,27 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Environment, Executable, RefusedProgram};
 
-/// How long a program that was found is not looked for again, while this process changes nothing: a thousand calls of one program
-/// would look through the directories of `PATH` a thousand times.
+/// How long a program that was found is not looked for again: a thousand calls of one program would look through the directories of
+/// `PATH` a thousand times.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// As many as are kept.
+/// The most programs that are kept.
 const MOST: usize = 256;
-
-/// How often this process has changed what may be, or come before, a program.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
-
-/// Has every program be looked for again: this process has changed something, and one may be new, or in front of another.
-pub fn forget_programs() {
-    CHANGES.fetch_add(1, Ordering::SeqCst);
-}
 
 /// The programs that were found with an environment; clones share them.
 #[derive(Clone, Default)]
-pub(super) struct FoundPrograms(Arc<Mutex<HashMap<PathBuf, Found>>>);
+pub(super) struct FoundPrograms(Arc<Mutex<Known>>);
 
-struct Found {
-    since: Instant,
-    changes: u64,
-    executable: Arc<Executable>,
+#[derive(Default)]
+struct Known {
+    /// How often all of them were forgotten: what was looked for meanwhile is not kept.
+    forgotten: u64,
+    programs: HashMap<PathBuf, (Instant, Arc<Executable>)>,
 }
 
 impl FoundPrograms {
@@ -40,27 +32,39 @@ impl FoundPrograms {
         name: &str,
         directory: &Path,
         environment: &Environment,
+        now: Instant,
     ) -> Option<Result<Arc<Executable>, RefusedProgram>> {
-        let (since, changes) = (Instant::now(), CHANGES.load(Ordering::SeqCst));
-        // A name has no NUL, which no path has either.
+        // No path has a NUL: what is looked for beside a directory is another key than a path in it.
         let key = directory.join("\0").join(name);
-        let is_fresh = |found: &&Found| found.changes == changes && since.duration_since(found.since) < FRESH;
-        let known = |found: &Found| Arc::clone(&found.executable);
-        if let Some(executable) = self.lock().get(&key).filter(is_fresh).map(known) {
-            return Some(Ok(executable));
-        }
-        let opened = Executable::find(name, directory, environment)?.map(Arc::new);
-        if let Ok(executable) = &opened {
-            let mut all = self.lock();
-            if all.len() >= MOST {
-                all.clear();
+        let forgotten = {
+            let known = self.lock();
+            let found = known.programs.get(&key);
+            if let Some((_, executable)) = found.filter(|(since, _)| now.duration_since(*since) < FRESH) {
+                return Some(Ok(Arc::clone(executable)));
             }
-            all.insert(key, Found { since, changes, executable: Arc::clone(executable) });
+            known.forgotten
+        };
+        let opened = Executable::find(name, directory, environment)?.map(Arc::new);
+        let mut known = self.lock();
+        if let Ok(executable) = &opened
+            && known.forgotten == forgotten
+        {
+            if known.programs.len() >= MOST {
+                known.programs.clear();
+            }
+            known.programs.insert(key, (now, Arc::clone(executable)));
         }
         Some(opened)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Found>> {
+    /// Forgets all of them, and closes the directories that they were found in.
+    pub(super) fn forget(&self) {
+        let mut known = self.lock();
+        known.forgotten += 1;
+        known.programs.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,23 +86,25 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_this_process_has_a_program_be_looked_for_again() {
+    fn a_program_is_looked_for_again_once_its_time_is_over_or_something_was_changed() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
         let mut environment = Environment::default();
         environment.set("PATH", std::env::join_paths([&first, &second]).unwrap());
-        let found = |environment: &Environment| {
-            let opened = environment.open("stead-program", Path::new("/nonexistent"));
+        let (known, now) = (FoundPrograms::default(), Instant::now());
+        let found = |now: Instant| {
+            let opened = known.open("stead-program", Path::new("/nonexistent"), &environment, now);
             opened.map(|opened| opened.unwrap().path().to_owned())
         };
-        assert_eq!(found(&environment), None);
+        assert_eq!(found(now), None);
         // That there is none is not kept.
         let behind = place(&second);
-        assert_eq!(found(&environment), Some(behind));
+        assert_eq!(found(now), Some(behind.clone()));
         let before = place(&first);
-        forget_programs();
-        assert_eq!(found(&environment), Some(before));
-        environment.set("PATH", second.as_os_str());
-        assert_eq!(found(&environment), Some(second.join("stead-program")), "another PATH has others");
+        assert_eq!([found(now), found(now + FRESH)], [Some(behind.clone()), Some(before.clone())]);
+        fs::remove_file(&before).unwrap();
+        assert_eq!(found(now + FRESH), Some(before));
+        known.forget();
+        assert_eq!(found(now + FRESH), Some(behind));
     }
 }

@@ -34,7 +34,6 @@ pub use command::run_command;
 pub use conversation::{Conversation, ConversationError};
 pub use environment::{Environment, INHERITED, InheritedVariable, is_program};
 pub use executable::{Executable, RefusedProgram};
-pub use found::forget_programs;
 pub use os::{
     Conditions, LONGEST_ARGUMENT, allow_most_descriptors, become_program, become_reader, forbid_core_dumps,
     is_ancestor, own_unit,
