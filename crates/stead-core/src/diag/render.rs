@@ -137,19 +137,21 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     let behind = source.text.get(at..)?.find('\n').map_or(source.text.len(), |found| at + found);
     let end = (span.end as usize).clamp(at, behind);
     let cut = behind - before > LONG;
+    let border = |at: usize| source.text.floor_char_boundary(at);
     let (from, upto) = if cut {
-        let from = border(source, at.saturating_sub(AROUND).max(before));
-        // Of a word that began before it nobody knows whether it is a secret.
-        let words =
-            source.text.get(from..at)?.find(|each: char| each.is_whitespace() || matches!(each, '"' | '\'' | ','));
-        let from = if from == before { from } else { words.map_or(at, |found| from + found) };
-        (from, border(source, (at + AROUND).min(behind)))
+        (border(at.saturating_sub(AROUND)).max(before), border(at + AROUND).min(behind))
     } else {
         (before, behind)
     };
-    let text = source.text.get(from..upto)?.trim_end_matches('\r');
+    // A secret may begin or end beyond what is shown of a long line, so what is around that is looked at as well.
+    let around = border(from.saturating_sub(LONG)).max(before)..border(upto + LONG).min(behind);
+    let line = without_hidden(source.text.get(around.clone())?, source.hidden_in(around.clone()));
+    let shown = from - around.start..upto - around.start;
+    let text = match line {
+        Cow::Borrowed(line) => Cow::Borrowed(line.get(shown)?.trim_end_matches('\r')),
+        Cow::Owned(line) => Cow::Owned(line.get(shown)?.trim_end_matches('\r').to_owned()),
+    };
     let length = text.len();
-    let text = without_hidden(text, source.hidden_in(from..from + length));
     let mark = (at - from).min(length)..end.saturating_sub(from).min(length);
     let (line, column) = source.line_column(span.start);
     Some(Excerpt { source, text, line, column, mark, cut })
@@ -180,11 +182,6 @@ fn shown(text: &str) -> Cow<'_, str> {
 fn without_c1(text: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     if text.contains(is_c1) { Cow::Owned(text.replace(is_c1, "\u{a4}")) } else { Cow::Borrowed(text) }
-}
-
-/// The border of a character at a byte or before it.
-fn border(source: &Source, at: usize) -> usize {
-    (0..=at).rev().find(|at| source.text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn places<'s>(secret: &Lines, finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>> {

@@ -199,7 +199,7 @@ fn help_for_list(first: &Node) -> Option<&'static str> {
         Some("write 'resources:' in the line above the list")
     } else if has(&["hosts", "tasks", "roles", "import_playbook"]) {
         Some(
-            "this is a playbook of Ansible: each of its tasks becomes an instance below 'resources:', of which `stead new document` writes an example",
+            "this is an Ansible playbook: write each task as an instance below 'resources:'; `stead new document` writes an example",
         )
     } else {
         None

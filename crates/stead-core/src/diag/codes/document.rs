@@ -77,8 +77,8 @@ crate::codes! {
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
          For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text: in paths any, and in \
          other properties, also of nested instances, in names, variables and outputs where it reads a parameter or a variable of the \
-         document, or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text that is nothing but a call, \
-         such as `parameters('port')`, without its brackets. They report neither what only calls other functions, such as \
+         document, or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text of up to 80 bytes that is nothing \
+         but a call of one of these, or of a function that returns text, such as `concat`, without its brackets. They report neither what only calls other functions, such as \
          `[concat('a', 'b')]` within a text, since programs have such texts too, nor what stands in the texts of `Stead/Template`, in \
          defaults of parameters, in `metadata` and in files that are read. A run reports none.\n";
     SECRET_IN_CLEAR = "W0221", "a secret in plain text",

@@ -9,7 +9,7 @@ use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
 use crate::diag::secret_forms::pattern;
 use crate::document::Instance;
-use crate::expr::{Builtin, Expression, FunctionCall, Template};
+use crate::expr::{Builtin, Expression, FunctionCall, Template, ValueKind};
 use crate::text::{Kind, Sources, locate};
 use crate::value::DataType;
 
@@ -54,27 +54,13 @@ static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
 
 /// Functions that no other language has: only with one of them a text in brackets was certainly meant as an expression.
 const OWN: [&str; 7] = ["parameters", "variables", "facts", "secret", "envvar", "reference", "resourceId"];
-/// Functions with a text, which others take as it is.
-const OF_TEXT: [&str; 14] = [
-    "base64",
-    "concat",
-    "envvar",
-    "facts",
-    "format",
-    "join",
-    "replace",
-    "resourceId",
-    "secret",
-    "string",
-    "substring",
-    "toLower",
-    "toUpper",
-    "trim",
-];
+/// Functions that return text, of which one that stands alone without brackets was meant as an expression as well.
+const ALSO_ALONE: [&str; 10] =
+    ["base64", "concat", "format", "join", "replace", "string", "substring", "toLower", "toUpper", "trim"];
 /// How many brackets that close are tried for one that opens, and how many of those in one text.
 const MOST_ENDS: usize = 8;
 const MOST_BEGINS: usize = 256;
-/// As long as an expression within a text is looked for, in bytes.
+/// The longest expression that is looked for within a text, in bytes.
 const LONGEST: usize = 512;
 
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.
@@ -173,7 +159,7 @@ impl Document {
     fn call_without_brackets(&self, text: &str) -> Option<Meant> {
         let is_one = text.ends_with(')') && !text.contains(['[', '{']) && text.len() <= SHORT;
         let bracketed = is_one.then(|| format!("[{text}]"))?;
-        let known: Vec<&str> = OWN.into_iter().chain(OF_TEXT).collect();
+        let known: Vec<&str> = OWN.into_iter().chain(ALSO_ALONE).collect();
         let meant = self.call_at(&bracketed, 0, &known).filter(|meant| meant.range.end == bracketed.len())?;
         Some(Meant { range: 0..text.len(), ..meant })
     }
@@ -182,7 +168,7 @@ impl Document {
     /// declares.
     fn call_at(&self, text: &str, start: usize, known: &[&str]) -> Option<Meant> {
         let behind = text.get(start..)?;
-        let behind = behind.get(..LONGEST.min(behind.len())).unwrap_or(behind);
+        let behind = behind.get(..behind.floor_char_boundary(LONGEST))?;
         let mut ends = behind.match_indices(']').map(|(end, _)| start..start + end + 1).take(MOST_ENDS);
         let (range, expression) =
             ends.find_map(|range| Some((range.clone(), Expression::parse(text.get(range)?).ok()?)))?;
@@ -196,7 +182,9 @@ impl Document {
         let inner = text.get(range.start + 1..range.end - 1).filter(|_| is_meant)?;
         let expression = match expression.whole().call() {
             Some((Builtin { name: "parameters" | "variables", .. }, call)) => self.read_of(&name_in(&call)?)?,
-            Some((builtin, _)) if OF_TEXT.contains(&builtin.name) => inner.to_owned(),
+            Some((builtin, _)) if builtin.returns == [ValueKind::String] || builtin.name == "concat" => {
+                inner.to_owned()
+            }
             _ => format!("string({inner})"),
         };
         Some(Meant { range, expression })
