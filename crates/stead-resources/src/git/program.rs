@@ -154,9 +154,9 @@ impl Git<'_> {
                 .iter()
                 .any(|words| failure.message.contains(words));
         let hint = if is_redirect {
-            ". With credentials redirects are refused: state the address they lead to"
+            ". Redirects are refused when credentials are given: set 'repository' to the final URL"
         } else if is_out_of_reach {
-            ". Correct the address, or see whether this machine reaches it and may read it"
+            ". Check the address, and whether this machine can reach it and has access"
         } else {
             ""
         };

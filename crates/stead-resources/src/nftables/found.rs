@@ -1,4 +1,4 @@
-//! What there is of a table, in the running kernel and for the next boot.
+//! A table as found in the running kernel and for the next boot.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;

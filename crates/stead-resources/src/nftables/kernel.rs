@@ -28,7 +28,7 @@ for interface; do "$ip" link add "$interface" type bridge >&2; done
 "$nft" -j list table "$family" "$name" && "$nft" -s list table "$family" "$name" || exit 8
 "#;
 
-/// The exit codes by which that says that the text is not loaded, and that it leaves no such table.
+/// Exit codes of that script: the text was refused; it leaves no such table.
 const NOT_LOADED: i32 = 9;
 const NO_TABLE: i32 = 8;
 
@@ -130,7 +130,10 @@ pub(super) fn at_boot(
             if ended.code == 0 {
                 return Ok(AtBoot::Stated);
             }
-            let shown = |line: &str| line.replace(&path, main_file(cx)).replace(&own_path, &table.path());
+            let places = [(&path, main_file(cx).to_owned()), (&own_path, table.path())];
+            let places = places.map(|(path, shown)| (format!("{path}:"), format!("{shown}:")));
+            let shown =
+                |line: &str| places.iter().fold(line.to_owned(), |line, (path, shown)| line.replace(path, shown));
             Ok(AtBoot::Refused(ended.errors().map(shown).collect::<Vec<_>>().join("\n")))
         }
         _ => Err(ended.failure("nft in a network namespace of its own")),

@@ -29,7 +29,9 @@ use kernel::AtBoot;
 /// then, and elements that packets put into its sets are lost. Other tables stay as they are. The file is included at the end of
 /// `/etc/nftables.conf`, behind a `flush ruleset` there; on systems with `/etc/sysconfig/nftables.conf` in that. The service itself is
 /// enabled by a `Stead/Service`. Handles, counters and elements of sets that packets or time change are not compared.
-/// What else `nftables.service` reads is tried as well: where it changes the table, or nft refuses it, the table is not there at boot.
+/// All files that `nftables.service` reads are tried as well: the instance fails if nft refuses them, if another file changes the
+/// table, or if another file needs a table that is removed. A file of the table that stead did not write stays, and may bring the
+/// table back at a restart.
 #[resource(
     "Stead/Nftables",
     about = "A table of nftables, now and after a restart.",
@@ -149,8 +151,9 @@ impl Provider for Tables {
         let desired = Properties { exist: false, ..read_each(input)? };
         let found = self.look(cx, &desired.table())?;
         let differing = desired.differing(cx, &found)?;
-        if execution == Execution::Actual {
-            self.bring_about(cx, &desired, &found)?;
+        match execution {
+            Execution::Actual => self.bring_about(cx, &desired, &found)?,
+            Execution::WhatIf => desired.checked(cx, &found)?,
         }
         Ok(desired.intentions(cx, &found, &differing))
     }
@@ -245,6 +248,7 @@ impl Tables {
                 effects.creates.extend(reply.effects.creates.items().iter().cloned());
                 effects.creates.push(item(&text));
             }
+            (Some(_), Some(text)) if found.own().is_none() => effects.destroys.push(item(text)),
             (None, Some(text)) if desired.changes_file(found) => effects.destroys.push(item(text)),
             _ => {}
         }
@@ -354,7 +358,7 @@ impl Properties<'_> {
             }
             AtBoot::Other => {
                 let message = format!(
-                    "the table is another one at boot: '{}' or another file in '{FOLDER}' changes it behind its own file",
+                    "the table differs after a restart: '{}' or another file in '{FOLDER}' changes it after its own file is read",
                     main_file(cx)
                 );
                 Err(blocked(Properties::BOOT, message))
@@ -417,17 +421,20 @@ impl Properties<'_> {
         let has = |content: TableText<'_>| found.has(cx, &self.table(), content.0).is_ok_and(|has| has);
         let is_loaded = is_live(cx) && !self.content.is_some_and(has);
         let text = self.text();
-        let is_left = text.is_none() && found.file.is_some() && found.own().is_none();
+        let is_foreign = found.file.is_some() && found.own().is_none();
         let words = [
             (self.exist && is_loaded, "load the table into the running kernel"),
             (!self.exist && found.rules.is_some(), "remove the table from the running kernel"),
-            (text.is_some() && (text != found.file), "write the file of the table"),
+            (text.is_some() && !is_foreign && (text != found.file), "write the file of the table"),
             (text.is_none() && self.changes_file(found), "remove the file of the table"),
         ];
         let words = words.into_iter().filter(|(is_done, _)| *is_done).map(|(_, words)| words.to_owned());
         let path = self.table().path();
-        let left = is_left.then(|| format!("leave '{path}' as it is, which stead did not write"));
+        let foreign = is_foreign.then(|| match &text {
+            Some(_) => format!("replace '{path}', which stead did not write"),
+            None => format!("leave '{path}' in place: stead did not write it"),
+        });
         let include = (text.is_some() && !found.is_read).then(|| format!("have '{}' include it", main_file(cx)));
-        if differing.is_empty() { Vec::new() } else { words.chain(left).chain(include).collect() }
+        if differing.is_empty() { Vec::new() } else { words.chain(foreign).chain(include).collect() }
     }
 }
