@@ -55,7 +55,10 @@ class ForkServer:
         try:
             said = listen(out, err, self.end, call)
         except BaseException:
-            os.killpg(child, signal.SIGKILL)
+            try:
+                os.killpg(child, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended
             received(self.end, 4)
             raise
         finally:

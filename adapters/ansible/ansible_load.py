@@ -21,8 +21,15 @@ def keep_yaml():
     """Keeps what long texts of YAML say, by their digest: reading them again takes as long as five tasks."""
     from ansible.module_utils.common import yaml
     load, place = getattr(yaml, "yaml_load", None), index()
-    if load and place:
-        yaml.yaml_load = Kept(load, os.path.join(place, "ansible-yaml.json"))
+    if not (load and place):
+        return
+    yaml.yaml_load = Kept(load, os.path.join(place, "ansible-yaml.json"))
+    try:
+        # They read Ansible's own lists. What a filter reads later is the document's, and may be secret.
+        import ansible.config.manager
+        import ansible.utils.collection_loader._collection_meta
+    finally:
+        yaml.yaml_load = load
 
 
 class Kept:

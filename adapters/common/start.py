@@ -123,6 +123,8 @@ def go_on(script, name):
     enter()
     if package(name) is None:
         refuse(why)
+        if is_second:
+            fail(f"{name} is not installed for '{sys.executable}', which '{program}' names")
         fail(f"'{program}' does not say which Python {name} is installed for" if program else
              f"{name} is not installed: neither this Python nor a program '{name}' in PATH has it")
     for path in [package(name), *filter(os.path.exists, sys.path)]:
@@ -137,8 +139,11 @@ def program_of(name):
 
 def python_of(program):
     """The Python that the first line of a program names, or nothing; and why root does not use it."""
-    with open(program, "rb") as file:
-        first = file.readline(512).decode("utf-8", "replace").strip()
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(512).decode("utf-8", "replace").strip()
+    except OSError:
+        return None, None
     python = first[2:].strip().split(" ")[0] if first.startswith("#!") else ""
     is_python = os.path.basename(python).rstrip("0123456789.") in ("python", "pypy")
     if not is_python or not os.path.isabs(python) or not os.path.exists(python):
@@ -147,21 +152,23 @@ def python_of(program):
     folder = os.path.dirname(python)
     settings = [os.path.join(place, "pyvenv.cfg") for place in (folder, os.path.dirname(folder))]
     places = [program, python, *filter(os.path.lexists, settings)]
-    why = next(filter(None, map(judge, places)), None) or next(filter(None, map(judge, libraries(settings))), None)
+    why = next(filter(None, map(judge, places)), None) or next(filter(None, map(judge, libraries(python, settings))), None)
     return (None, why) if why else (python, None)
 
 
-def libraries(settings):
-    """Where a Python loads its own library from by the settings of its environment: what it runs before anything else."""
+def libraries(python, settings):
+    """Where a Python loads its own library from, beside its program or by the settings of its environment: what it runs before anything else."""
+    homes = [os.path.dirname(os.path.realpath(python))]
     for path in filter(os.path.isfile, settings):
         with open(path, encoding="utf-8", errors="replace") as file:
             stated = [line.partition("=") for line in file]
-        for home in [value.strip() for name, _, value in stated if name.strip().lower() == "home"]:
-            library = os.path.join(os.path.dirname(home), "lib")
-            own = [os.path.join(library, name) for name in sorted(os.listdir(library))] if os.path.isdir(library) else []
-            own = [path for path in own if os.path.basename(path).startswith(("python", "pypy"))]
-            encodings = [os.path.join(path, "encodings", *file) for path in own for file in ((), ("__init__.py",))]
-            yield from filter(os.path.lexists, (home, library, *own, *encodings))
+        homes += [value.strip() for name, _, value in stated if name.strip().lower() == "home"]
+    for home in homes:
+        library = os.path.join(os.path.dirname(home), "lib")
+        own = [os.path.join(library, name) for name in sorted(os.listdir(library))] if os.path.isdir(library) else []
+        own = [path for path in own if os.path.basename(path).startswith(("python", "pypy"))]
+        encodings = [os.path.join(path, "encodings", *file) for path in own for file in ((), ("__init__.py",))]
+        yield from filter(os.path.lexists, (home, library, *own, *encodings))
 
 
 def is_this(python):
@@ -176,6 +183,7 @@ def refuse(why):
 
 
 def fail(message):
-    import json
-    print(json.dumps({"error": message}), file=sys.stderr)
+    # Without a module: what is refused may be one.
+    text = message.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    print(f'{{"error": "{text}"}}', file=sys.stderr)
     sys.exit(1)
