@@ -42,9 +42,9 @@ const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 /// The variable that tells the worker what `XDG_CONFIG_HOME` is to be afterwards, behind a `=`, where PowerShell itself gets another one.
 const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
 
-/// Keeps PowerShell from colours, from calling home, from sockets in the directory for temporary files, and .NET from measuring
-/// code that it is to optimize, and from optimizing any before no other was new for a second, in milliseconds as it reads them: most
-/// workers end before that is worth its time.
+/// Keeps PowerShell from colours, from calling home and from sockets in the directory for temporary files, and .NET from profiling
+/// code, and from optimizing before a second has passed without new code (3E8 is 1,000 ms: .NET reads hexadecimal): most workers end
+/// before that pays.
 const QUIET: [(&str, &str); 8] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),

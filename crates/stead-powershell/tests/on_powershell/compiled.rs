@@ -31,7 +31,7 @@ fn answers(folder: &Path, module: &Path) -> Result<(), Failed> {
     Pool::new(Settings { compiled, ..settings }).call(&call, &limits, &mut |_| {}).map(drop)
 }
 
-/// What has the name of the worker, and ends its process.
+/// An assembly with the name of the worker that ends its process.
 const FOREIGN: &str = "namespace SteadWorker { public class Worker { public static void Run(string a, string b, string c) \
     { System.Environment.Exit(9); } } }";
 

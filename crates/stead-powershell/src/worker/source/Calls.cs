@@ -254,7 +254,7 @@ namespace SteadWorker
         }
 
         /// <summary>The pipeline ends, whatever ended it.</summary>
-        public void Leave() { if (isUnderWay) back.Set(); }
+        public void Leave() { if (isUnderWay || isAnswered) back.Set(); }
 
         public void Dispose()
         {

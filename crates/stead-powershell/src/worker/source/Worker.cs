@@ -261,8 +261,9 @@ namespace SteadWorker
                         reports.SendFailure(request, Runspace(request), reports.OfLoad(Reports.RecordOf(error)), null);
                     }
                 }
-                // A module that failed in the middle starts anew.
+                // A module that failed in the middle starts anew. Its pipeline may have read one more call, which is not made.
                 Close(request);
+                lock (sending) if (current != null) reports.SendFailure(current, null, Reports.RecordOf(error), null);
             }
             current = null;
             // The call is answered; for another one this process is of no use.
