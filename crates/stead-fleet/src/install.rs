@@ -125,7 +125,7 @@ pub(crate) fn install(serving: &Serving, only_print: bool, out: &mut impl Write)
     };
     let place = service.install()?;
     writeln!(out, "{} is installed; the controller is running", place.display())?;
-    // As its account and with its variables: without them it would be the store of a file that no controller has.
+    // As the service's account and with its environment file: otherwise the operator is made in a store that no controller reads.
     let within = format!("systemd-run --quiet --pipe --wait --collect --uid={NAME} -p EnvironmentFile=-{VARIABLES}");
     writeln!(out, "create an operator: {within} {} operator NAME --role approver", program.display())?;
     Ok(())

@@ -95,14 +95,16 @@ fn advice(path: &Path, kind: io::ErrorKind) -> String {
     .unwrap_or_default()
 }
 
-/// The file that was probably meant by a name: of those that differ least before the first dot, the one with the same ending.
+/// The file that was probably meant by a name: of those that differ least before the first dot, the one with the same ending, or a document.
 fn nearest_file<'n>(name: &str, names: &'n [String]) -> Option<&'n str> {
     let parts = |name: &'n str| name.split_once('.').unwrap_or((name, ""));
     let (stem, ending) = name.split_once('.').filter(|(stem, _)| !stem.is_empty())?;
     let has = |stem: &str| names.iter().any(|name| parts(name).0 == stem);
     let meant = if has(stem) { stem } else { nearest(stem, names.iter().map(|name| parts(name).0))? };
     let alike = || names.iter().map(String::as_str).filter(|name| parts(name).0 == meant);
-    alike().find(|name| parts(name).1 == ending).or_else(|| alike().next())
+    let is_document =
+        |name: &&str| !name.contains(".test.") && [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+    alike().find(|name| parts(name).1 == ending).or_else(|| alike().find(is_document))
 }
 
 /// The names of the files in a folder, some of them where there are very many.

@@ -336,7 +336,7 @@ pub enum WriteRefusal {
     /// Machines are at a newer release.
     #[error("{0} machines are at a newer release of the channel")]
     Backwards(u64),
-    /// It was decided by a roster that does not count any more.
+    /// The machines were chosen by another roster than the one in force.
     #[error("roster {0} is in force")]
     Roster(u64),
     /// Another one has the lease.

@@ -126,11 +126,11 @@ pub(super) const OPTIONS: &[Foreign] = &[
         "an instance that fails stops only those that depend on it",
     ),
     option(&["--serial"], "at-once", "'--at-once' states how many machines run at once"),
-    option(&["--max-fail-percentage"], "halt-after", "'--halt-after' begins no other machine after so many failures"),
+    option(&["--max-fail-percentage"], "halt-after", "'--halt-after' starts no other machine after that many failures"),
     option(
         &["--retry", "--retries"],
         "max-pending-reruns",
-        "'--reconcile' says how pending instances are run again, '--max-pending-reruns' how often at most",
+        "'--reconcile' sets how pending instances are run again, '--max-pending-reruns' how often at most",
     ),
     option(
         &["--vault-password-file", "--ask-vault-pass", "--vault-id", "--acct-file", "--acct-key"],

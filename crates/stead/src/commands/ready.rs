@@ -68,7 +68,7 @@ fn warn_of_others(sources: &Sources, view: View) {
             && !is_own(untrusted.reason)
         {
             let name = &source.name;
-            complain(&format!("warning: root is to use '{name}', which other users can change: {untrusted}"));
+            complain(&format!("warning: '{name}' is used as root, but other users can change it: {untrusted}"));
             complain(&format!("help: {}", untrusted.help()));
         }
     }

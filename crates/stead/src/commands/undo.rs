@@ -97,7 +97,7 @@ fn ready(document: &UndoDocument, undo: &Undo, view: View, (id, when): (&RunId, 
     };
     let session = document.host.session(request.supplied.root.clone().unwrap_or_default());
     interrupt::catch(&session);
-    // What is still working is called again, as by the run that is taken back.
+    // What is still working is called again, as by apply.
     get_ready(&request, view, session, (when, &ReconcileOptions::default()))
 }
 

@@ -48,6 +48,16 @@ impl Shop {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// One whose machine follows the folder and has its first release.
+    pub(crate) fn having(content: &str) -> Self {
+        let shop = Self::new();
+        shop.publish(content, FOR_WEB);
+        shop.enrol(BOTH);
+        shop.follow(&shop.folder());
+        shop.until_kept(content);
+        shop
+    }
+
     /// A release of a document that keeps the file `kept` at a content.
     pub(crate) fn publish(&self, content: &str, more: &str) -> String {
         let kept = self.machine.path("kept").display().to_string();
@@ -201,14 +211,12 @@ fn a_machine_has_what_operators_signed_and_nothing_else() {
 /// The hold is signed, so that nobody who only serves the source can end it.
 #[test]
 fn a_machine_that_the_roster_holds_stays_until_another_one_lets_it_go() {
-    let mut shop = Shop::new();
-    shop.publish("one", FOR_WEB);
-    shop.enrol(BOTH);
-    shop.follow(&shop.folder());
-    shop.until_kept("one");
+    let mut shop = Shop::having("one");
     shop.stead(&format!("release roster hold web1 --for 3d --why sale --fleet fleet/root {BOTH}"));
     shop.until_source(|source| source["Releases"]["HeldBecause"] == "sale");
     shop.publish("two", FOR_WEB);
+    // It looks at once.
+    shop.follow(&shop.folder());
     shop.machine.write("kept", "drifted\n");
     shop.until_kept("one");
     let source = shop.until_source(|source| source["Releases"]["HeldUntil"].is_string());

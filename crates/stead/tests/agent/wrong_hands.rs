@@ -148,11 +148,7 @@ fn staged(shop: &Shop) -> (usize, Json) {
 
 #[test]
 fn a_machine_that_is_restored_goes_on_to_the_newest_and_never_behind_the_roster() {
-    let mut shop = Shop::new();
-    shop.publish("one", FOR_WEB);
-    shop.enrol(BOTH);
-    shop.follow(&shop.folder());
-    shop.until_kept("one");
+    let mut shop = Shop::having("one");
     shop.machine.stop();
     copy(&shop.machine, "state", "state.one");
     copy(&shop.machine, "fleet", "fleet.one");

@@ -219,7 +219,7 @@ pub struct ReleaseStatus {
     /// Until when the roster holds the machine at the release that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_until: Option<Timestamp>,
-    /// Why it is held, as the operators said who signed the roster.
+    /// The reason that the signers of the roster gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_because: Option<String>,
 }
