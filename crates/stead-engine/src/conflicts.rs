@@ -76,7 +76,8 @@ impl Session {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let stating = known.iter().filter(|known| !known.states.is_empty()).filter(is_set);
-        let states = stating.map(|known| (known.id, known.states.as_slice()));
+        let states: Vec<_> = stating.map(|known| (known.id, known.states.as_slice())).collect();
+        let found = &unstated(found.to_vec(), &states);
         let disagreements = besides(disagreements(states), found);
         let removes = known.iter().any(|known| known.removed_lines.is_some());
         let settled: Vec<&Known> = known.iter().filter(|_| removes).filter(is_set).collect();
@@ -188,12 +189,13 @@ impl Session {
             return Vec::new();
         }
         let desired = |id: NodeId| run.report().record(id).desired.as_ref();
-        let found = self.conflicts_among(graph, desired);
+        let states = self.states_among(graph, desired);
+        let states: Vec<_> = states.iter().map(|(id, states)| (*id, states.as_slice())).collect();
+        let found = unstated(self.conflicts_among(graph, desired), &states);
         let equal = |one, other| agree(desired(one), desired(other));
         let is_new = |first, second| is_computed(first) || is_computed(second);
         let news = found.iter().filter(|found| is_new(found.first, found.second));
-        let states = self.states_among(graph, desired);
-        let disagreements = besides(disagreements(states.iter().map(|(id, states)| (*id, states.as_slice()))), &found);
+        let disagreements = besides(disagreements(states), &found);
         let differing = disagreements.iter().filter(|found| is_new(found.first, found.second));
         let news =
             news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found, self.system_root()));
@@ -343,6 +345,17 @@ fn once_each(found: Vec<Conflict>, real_paths: &RealPaths) -> Vec<Conflict> {
         behind.is_empty() || !behind.contains(&(found.first, found.second, found.about, found.path.clone()))
     };
     found.into_iter().filter(is_first).collect()
+}
+
+/// The conflicts but those over a part of a file that both instances state values of: by these they agree or do not.
+fn unstated(mut found: Vec<Conflict>, states: &[(NodeId, &[Statement])]) -> Vec<Conflict> {
+    let things = |id| {
+        let of_it = states.iter().filter(move |(of, _)| *of == id);
+        of_it.flat_map(|(_, states)| states.iter().map(|statement| &statement.thing)).collect::<BTreeSet<_>>()
+    };
+    let is_stated = |first, second| !things(first).is_disjoint(&things(second));
+    found.retain(|each| each.about != Contradiction::SamePart || !is_stated(each.first, each.second));
+    found
 }
 
 /// The disagreements of instances that are not in conflict over a path as well.

@@ -258,7 +258,7 @@ fn credentials_do_not_follow_a_redirect() {
     let (address, server) = server(answer.leak());
     let stated = with(desired("main"), "repository", format!("http://user:word@{address}/r.git"));
     let failure = provider("Stead/Git").set(&origin.context(), &Plain::new(stated), Execution::WhatIf).err().unwrap();
-    assert!(failure.message.ends_with("state the address they lead to"), "{}", failure.message);
+    assert!(failure.message.ends_with("set 'repository' to the final URL"), "{}", failure.message);
     server.join().unwrap();
     assert_eq!(elsewhere.accept().err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
 }

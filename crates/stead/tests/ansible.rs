@@ -92,11 +92,13 @@ impl Site {
         self.home.path().join("mark")
     }
 
-    /// A file of Python that writes the mark.
+    /// A file of Python that makes the mark, also where it is loaded before Python can open files.
     fn plant(&self, file: &str, text: &str) {
         let file = self.home.path().join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, format!("import os; open('{}', 'w')\n{text}", self.mark().display())).unwrap();
+        let mark = self.mark();
+        let makes = format!("posix.open(b'{}', posix.O_CREAT | posix.O_WRONLY)", mark.display());
+        fs::write(&file, format!("import posix; posix.close({makes})\n{text}")).unwrap();
     }
 
     fn stead(&self, folder: &Path, arguments: &[&str]) -> Ended {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use stead_core::call::Failure;
+use stead_core::claims::Extent;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
@@ -60,6 +61,10 @@ pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
     Properties::built_in(Arc::new(Parts::<Host>::new(locks)))
 }
 
+fn family(ip: IpAddr) -> &'static str {
+    if ip.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
 struct Host;
 
 impl Part for Host {
@@ -67,9 +72,12 @@ impl Part for Host {
     const NOUN: &'static str = "entry";
     const PATH: Option<&'static str> = Some(HOSTS);
 
-    /// A name may have an address of each family.
-    fn key(_stated: &Value) -> Option<String> {
-        None
+    /// A name may have an address of each family; whoever states none has both.
+    fn key(stated: &Value) -> Option<String> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str);
+        let name = text(Properties::NAME)?.to_lowercase();
+        let ip: Option<IpAddr> = text(Properties::IP).and_then(|ip| ip.parse().ok());
+        Some(ip.map_or_else(|| name.clone(), |ip| format!("{name}{}{}", Extent::WITHIN, family(ip))))
     }
 
     fn states(input: &Plain) -> Vec<Statement> {
@@ -78,8 +86,7 @@ impl Part for Host {
         let Some(ip) = reply::text(input, Properties::IP).and_then(|ip| ip.parse::<IpAddr>().ok()) else {
             return Vec::new();
         };
-        let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
-        let thing = format!("the {family} address of the host '{name}'");
+        let thing = format!("the {} address of the host '{name}'", family(ip));
         let mut states = reply::states(&thing, input, &[Properties::ALIASES, Properties::COMMENT]);
         let value = Value::from(ip.to_string());
         states.extend((!reply::is_removal(input)).then_some(Statement { thing, property: Properties::IP, value }));

@@ -25,7 +25,7 @@ mod table;
 
 use live::{Action, Mounted};
 use options::{DEFAULTS, Options};
-use table::{Entry, NO_PATH};
+use table::{Entry, NO_PATH, without_slash};
 
 /// A file system: its entry in /etc/fstab, and whether it is mounted. Comments and the order of entries stay as they are. It
 /// is mounted, unmounted and mounted again with other options before the entry is changed, so that an entry that the kernel
@@ -220,7 +220,12 @@ impl Provider for Mounts {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         // What is mounted hides what is below.
         let is_entry_alone = input.expose().get(Properties::STATE).is_none() && !reply::is_removal(input);
-        is_entry_alone.then(|| Claims::path(TABLE, Extent::Part { line: None, key: None }))
+        let text = |name| reply::text(input, name);
+        let key = match text(Properties::PATH)? {
+            NO_PATH => text(Properties::DEVICE),
+            path => Some(without_slash(path)),
+        };
+        is_entry_alone.then(|| Claims::path(TABLE, Extent::Part { line: None, key: key.map(str::to_owned) }))
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) fn without(text: &str, is_own: impl Fn(&Entry) -> bool) -> String {
 }
 
 /// A mount point as the kernel names it.
-fn without_slash(path: &str) -> &str {
+pub(super) fn without_slash(path: &str) -> &str {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() && !path.is_empty() { "/" } else { trimmed }
 }
