@@ -13,9 +13,10 @@ use super::{Privilege, Run, codes};
 use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification, Wanted};
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
-use crate::expr::{FactKey, Stop};
+use crate::expr::codes::ACCESS;
+use crate::expr::{FactKey, Fault, Stop};
 use crate::footprint::Footprint;
-use crate::graph::{Halt, NestingPurpose, Role, ScopeView, evaluate};
+use crate::graph::{Halt, NeedKind, NestingPurpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
 use crate::manifest::ResourceKind;
 use crate::planner::opening;
@@ -154,6 +155,11 @@ impl Run {
             Trouble::Finding(finding) => return refused(finding),
             Trouble::Halt(halt) => halt,
         };
+        if let Stop::Fault(fault) = &halt.stop
+            && let Some(because) = self.left_open(id, fault)
+        {
+            return Decision::Record(self.settle(id, Status::Unknown(self.path(because))));
+        }
         refused(match &halt.stop {
             Stop::Missing(key) => match self.facts.get(key) {
                 Some(Err(reason)) => Diagnostic::error(&codes::NO_FACT, halt.span, reason.clone()),
@@ -171,6 +177,17 @@ impl Run {
                 None => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
             },
         })
+    }
+
+    /// The instance that leaves open what a member is of which there is none: its test cannot tell its state, so that an apply may well
+    /// have the member.
+    fn left_open(&self, id: NodeId, fault: &Fault) -> Option<NodeId> {
+        let is_open = |other: &NodeId| matches!(self.report.status(*other), Some(Status::Undetermined));
+        let is_about_it = *fault.code == ACCESS;
+        [NeedKind::Require, NeedKind::Notify]
+            .into_iter()
+            .flat_map(|kind| self.needs_of(id, kind))
+            .find(|other| is_about_it && is_open(other))
     }
 
     fn call(&self, id: NodeId, desired: Arc<Value>) -> Call {
@@ -365,16 +382,19 @@ impl Run {
         if may_change { Others::MayChange } else { Others::Stay }
     }
 
-    /// The instances that ended as they were because the policy gave up on them: another run may realize them.
+    /// The instances that ended as they were because the policy gave up on them: another run may realize them. One that is blocked
+    /// is among them only where what it lacks may be there by now, or may still come; else it failed.
     pub fn given_up(&self) -> impl Iterator<Item = NodeId> {
-        let is_open = |id: &NodeId| {
+        let ended = |id: &NodeId| {
             let record = self.report.record(*id);
             let ended = matches!(record.status(), Some(Status::Failed | Status::Pending)) && record.problem.is_none();
-            ended
-                && self.policy.reconciles()
-                && record.response.as_ref().is_some_and(|response| self.can_heal(*id, response))
+            ended && record.response.as_ref().is_some_and(|response| self.can_heal(*id, response))
         };
-        self.graph.iter().map(|(id, _)| id).filter(move |id| is_open(id))
+        let is_open = self.policy.reconciles();
+        let ended: Vec<NodeId> = self.graph.iter().map(|(id, _)| id).filter(|id| is_open && ended(id)).collect();
+        let is_expectant = |id: &NodeId| !self.is_blocked(*id) || self.has_changed_since(*id);
+        let may_change = self.is_stirred || ended.iter().any(is_expectant);
+        ended.into_iter().filter(move |_| may_change)
     }
 
     fn can_heal(&self, id: NodeId, response: &Response) -> bool {

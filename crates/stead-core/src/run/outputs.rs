@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use super::view::View;
 use super::{Run, codes};
-use crate::call::Execution;
+use crate::call::{Execution, Operation};
 use crate::diag::Diagnostic;
 use crate::document::Output;
+use crate::event::Status;
+use crate::expr::codes::ACCESS;
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
+use crate::id::NodeId;
 use crate::value::{Value, sealing_wrapped};
 
 impl Run {
@@ -49,9 +52,19 @@ impl Run {
     /// Returns why an output has no value; `None` where it may have one when the run is made.
     fn halted_output(&self, halt: &Halt) -> Option<Diagnostic> {
         // Of a part of the document, what refers to the rest has no value.
-        let may_lack = self.mode.execution == Execution::WhatIf || self.exceptions.selected.is_some();
-        if may_lack && !matches!(halt.stop, Stop::Fault(_)) {
-            return None;
+        let only_looks = self.mode.execution == Execution::WhatIf || self.mode.operation == Operation::Test;
+        let may_lack = only_looks || self.exceptions.selected.is_some();
+        let is_open = |id: NodeId| matches!(self.report.status(id), Some(Status::Undetermined));
+        match &halt.stop {
+            // A test that cannot tell the state leaves open what members it has.
+            Stop::Fault(fault)
+                if only_looks && *fault.code == ACCESS && self.graph.iter().any(|(id, _)| is_open(id)) =>
+            {
+                return None;
+            }
+            Stop::Fault(_) => {}
+            _ if may_lack => return None,
+            _ => {}
         }
         Some(halt.diagnostic(&self.sources).unwrap_or_else(|| {
             let message = match &halt.stop {

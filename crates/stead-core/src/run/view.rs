@@ -70,8 +70,8 @@ impl Environment for View<'_> {
         let Some(node) = self.find(id) else { return self.absent() };
         let what_if = self.run.mode.execution == Execution::WhatIf;
         match self.run.report.status(node) {
-            None | Some(Status::Skipped(SkipReason::NotSelected)) => Answer::Unknown(id.clone()),
-            Some(Status::Changed | Status::Unknown(_) | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
+            None | Some(Status::Skipped(SkipReason::NotSelected) | Status::Unknown(_)) => Answer::Unknown(id.clone()),
+            Some(Status::Changed | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
             Some(Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed) => {
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
