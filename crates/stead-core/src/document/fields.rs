@@ -17,6 +17,9 @@ pub(super) enum Owner {
     Part(&'static str),
 }
 
+/// The kinds of DSC that hold other instances.
+const KINDS: [&str; 3] = ["Group", "Include", "Assertion"];
+
 impl Owner {
     /// The owner, as the subject of a message.
     fn as_str(self) -> &'static str {
@@ -107,6 +110,20 @@ impl Reader<'_> {
         None
     }
 
+    /// The members of an object that has a form of its own.
+    pub(super) fn object_like(&mut self, node: Node, what: &str, form: &str) -> Option<Box<[Entry]>> {
+        if let Kind::Object(entries) = node.kind {
+            return Some(entries);
+        }
+        if node.as_str().and_then(missing_space).is_some() {
+            self.wrong_kind(&node, what, Expected::Object);
+            return None;
+        }
+        let message = format!("{what} must be an object, found {}", described(&node));
+        self.report(Diagnostic::error(&codes::WRONG_KIND, node.span, message).with_help(format!("write `{form}`")));
+        None
+    }
+
     /// The members of an object that may be left out.
     pub(super) fn entries(&mut self, node: Node, what: &str) -> Box<[Entry]> {
         if node.kind == Kind::Null {
@@ -167,10 +184,11 @@ impl Reader<'_> {
             }
             Err(error) => {
                 let finding = Diagnostic::error(&codes::TYPE_NAME, text.span, error.to_string());
-                self.report(if text.value.starts_with('[') {
-                    finding.with_help("a type cannot be an expression")
-                } else {
-                    finding.with_help("types look like 'Microsoft.DSC/Group'")
+                let kind = KINDS.iter().find(|kind| kind.eq_ignore_ascii_case(&text.value));
+                self.report(match kind {
+                    _ if text.value.starts_with('[') => finding.with_help("a type cannot be an expression"),
+                    Some(kind) => finding.with_help(format!("write 'Microsoft.DSC/{kind}'")),
+                    None => finding.with_help("types look like 'Microsoft.DSC/Group'"),
                 });
                 None
             }

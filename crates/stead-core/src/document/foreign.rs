@@ -162,6 +162,50 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         &["ensure", "state", "exists", "exist", "present", "absent"],
         Advice("properties say it: '_exist: false' of what should not be there, '_exist: true' of what should"),
     ),
+    row(
+        &["register", "returns", "output", "outputs"],
+        Advice(
+            "the result of each instance is kept: another one reads it with \"[reference(resourceId('Owner/Type', 'name')).property]\"",
+        ),
+    ),
+    row(
+        &["vars", "variables", "defaults"],
+        Advice(
+            "variables belong to the document: write `variables:` beside 'resources', and read one with \"[variables('name')]\"",
+        ),
+    ),
+    row(&["parameters", "inputs"], Advice("parameters belong to the document: write `parameters:` beside 'resources'")),
+    row(
+        &["ignoreerrors", "ignorefailure", "ignoreerror", "ignore", "failhard", "anyerrorsfatal"],
+        Advice(
+            "remove it: a failure stops only what depends on the instance. What is to run after a failure has \
+             `directives: {onFailure: [...]}`",
+        ),
+    ),
+    where_it(&["creates"], Type(COMMAND), Property("creates")),
+    where_it(
+        &["changedwhen", "checkcmd"],
+        Type(COMMAND),
+        Inside("test: [grep, -q, done, /srv/state]", ": with exit code 0 there is nothing to do"),
+    ),
+    row(
+        &["changedwhen", "failedwhen", "checkcmd"],
+        Advice(
+            "remove it: what has changed and what failed is what the resource finds, and of a Stead/Command what 'test' says",
+        ),
+    ),
+    row(
+        &["delegateto", "runonce", "hosts", "localaction", "connection"],
+        Advice("remove it: an instance is about the machine that the run is about; machines are those of '--hosts'"),
+    ),
+    row(
+        &["lifecycle", "provider", "provisioner", "preventdestroy"],
+        Advice("remove it: before something is removed or replaced, `apply` asks; `--only` and `--skip` limit a run"),
+    ),
+    row(
+        &["block", "tasks", "always"],
+        Advice("what belongs together is a 'Microsoft.DSC/Group', with `resources` in its properties"),
+    ),
     row(&["retries", "retry", "until", "delay"], Example(&["directives: {reconcileWait: 5}"], HERE)),
     where_it(
         &["noop", "checkmode", "audit"],
@@ -200,6 +244,7 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
              `$env:PSModulePath` for those that are looked through anyway",
         ),
     ),
+    row(&["version"], Key("contentVersion")),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
     row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
 ];
@@ -220,6 +265,10 @@ const IN_PROPERTIES: &[ForeignWords] = &[
     row(&["command", "cmd", "exec", "execute", "run", "shell", "script"], Property("set")),
     row(&["chdir", "cwd"], Property("workingDirectory")),
     row(&["env"], Property("environment")),
+    row(
+        &["minute", "hour", "day", "weekday", "month", "monthday", "specialtime"],
+        Inside("schedule: '5 2 * * *'", ": minute, hour, day of the month, month, day of the week"),
+    ),
     row(&["pkg", "package"], Property("name")),
     row(&["pkgs", "packages"], Property("names")),
     row(&["text", "contents"], Property("content")),

@@ -14,6 +14,7 @@ mod parts;
 mod portable;
 mod read;
 mod reconcile;
+mod tools;
 mod topics;
 mod winget;
 

@@ -63,7 +63,10 @@ impl Reader<'_> {
     }
 
     fn parameter(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Parameter> {
-        let (_, entries) = self.object(value, "a parameter")?;
+        let written = value.as_str().unwrap_or_default();
+        let is_type = DataType::ALL.iter().any(|(word, _)| *word == written);
+        let form = format!("{}: {{type: {}}}", shown(&name), if is_type { written } else { "string" });
+        let entries = self.object_like(value, "a parameter", &form)?;
         let mut data_type = None;
         let mut has_type = false;
         let mut parameter = Parameter {
@@ -135,7 +138,9 @@ impl Reader<'_> {
     }
 
     fn output(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Output> {
-        let (_, entries) = self.object(value, "an output")?;
+        let written = self.written(value.span).filter(|written| written.len() <= 80 && !written.contains('\n'));
+        let form = format!("{}: {{type: string, value: {}}}", shown(&name), written.unwrap_or("\"...\""));
+        let entries = self.object_like(value, "an output", &form)?;
         let (mut data_type, mut condition, mut output, mut copied, mut has_type) = (None, None, None, false, false);
         for Entry { key, key_span, value } in entries {
             match &*key {

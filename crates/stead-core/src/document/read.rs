@@ -7,7 +7,7 @@ use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
     ConfigurationMode, Copy, Directives, DiscoveryTime, Document, Exclusive, Instance, InstanceDirectives, Meaning,
-    Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, winget,
+    Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, tools, winget,
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, Meant};
@@ -59,6 +59,9 @@ pub fn of_tree(
         let place = Span { source, start: 0, end };
         let finding = Diagnostic::error(&text::codes::SYNTAX, place, "this is a saved plan, not a document");
         return (Document { source, ..Document::default() }, vec![finding.with_help("'show' and 'apply' take it")]);
+    }
+    if let Some(finding) = tools::of_another(source, text, root.as_ref()) {
+        return (Document { source, ..Document::default() }, vec![finding]);
     }
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
     let mut reader = Reader::new(Some(text), limits.findings);

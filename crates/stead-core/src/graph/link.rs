@@ -8,7 +8,7 @@ use super::check::Use;
 use super::order::{Cycle, sort};
 use super::{Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
 use crate::budget::Cost;
-use crate::diag::{Diagnostic, Meant};
+use crate::diag::{Diagnostic, Meant, nearest};
 use crate::document::{Document, Exclusive, Relation};
 use crate::expr::{Placed, Subexpression, Template, expressions};
 use crate::id::{NodeId, ResourceId};
@@ -364,6 +364,8 @@ struct Named {
     ids: Vec<ResourceId>,
     /// Those that have the name and another type than it states.
     others: Vec<ResourceId>,
+    /// Those with the one name that is near, where none has the name.
+    near: Vec<ResourceId>,
 }
 
 fn named(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Named {
@@ -377,8 +379,12 @@ fn named(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Named {
         };
         stated.is_none_or(is_it)
     };
-    let (ids, others) = members.map(|id| graph.id_of(*id)).partition(is_stated);
-    Named { ids, others }
+    let (ids, others): (Vec<_>, Vec<_>) = members.map(|id| graph.id_of(*id)).partition(is_stated);
+    let all = || graph.scope(origin.scope).members.iter().map(|id| graph.node(*id));
+    let is_unknown = ids.is_empty() && others.is_empty();
+    let meant = nearest(name, all().map(|node| &*node.name)).filter(|_| is_unknown);
+    let near = all().filter(|node| Some(&*node.name) == meant).map(|node| node.path.id().clone()).collect();
+    Named { ids, others, near }
 }
 
 impl Named {
@@ -391,7 +397,10 @@ impl Named {
         match (&*self.ids, self.others.first()) {
             ([id], _) => with_id(finding, &form(id), written, text),
             ([], Some(other)) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
-            ([], None) => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
+            ([], None) => match &*self.near {
+                [id] => finding.with_help(format!("did you mean '{}'? Write {}", id.name, form(id))),
+                _ => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
+            },
             (several, _) => {
                 let forms: Vec<String> = several.iter().take(3).map(form).collect();
                 finding.with_help(format!("write {}", forms.join(" or ")))

@@ -229,9 +229,13 @@ impl<'t> Fault<'_, 't> {
             K::MappingValueNotAllowed => {
                 self.syntax("a colon is not allowed here".to_owned(), "put text that holds ': ' in quotes")
             }
-            K::SimpleKeyExpected => {
-                self.syntax("expected 'key: value'".to_owned(), "a key requires a colon and a space after it")
+            K::SimpleKeyExpected if self.is_below_block() => {
+                let finding = self.indentation_of("the text of a block is not indented further than its key");
+                finding.with_help("indent each of its lines by two spaces more than the key above")
             }
+            K::SimpleKeyExpected => self.missing_colon_in(self.line()).unwrap_or_else(|| {
+                self.syntax("expected 'key: value'".to_owned(), "a key requires a colon and a space after it")
+            }),
             K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.syntax(
                 "unexpected text after the closing quote".to_owned(),
                 "put all of the text in quotes; a single quote within single quotes is written twice",
@@ -251,16 +255,26 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn indentation(&self) -> Diagnostic {
-        if let Some(finding) = self.missing_space_above() {
+        if let Some(finding) = self.missing_space_above().or_else(|| self.missing_colon_above()) {
             return finding;
         }
-        let (start, line) = self.line();
+        let (_, line) = self.line();
         let blank = line.len() - line.trim_start_matches(' ').len();
-        let message = format!("the line is indented by {blank} spaces, which matches no line above it");
-        let word = start + blank;
+        self.indentation_of(&format!("the line is indented by {blank} spaces, which matches no line above it"))
+            .with_help("indent it like the lines that it belongs to; if it is right, look for a missing ':' or space in the line above")
+    }
+
+    fn indentation_of(&self, message: &str) -> Diagnostic {
+        let (start, line) = self.line();
+        let word = start + line.len() - line.trim_start_matches(' ').len();
         let end = start + line.trim_end().len();
         Diagnostic::error(&codes::INDENTATION, self.span(word..end.max(word)), message)
-            .with_help("indent it like the lines that it belongs to; if it is right, look for a missing ':' or space in the line above")
+    }
+
+    /// Returns whether the line above begins a text of several lines, as `key: |` does.
+    fn is_below_block(&self) -> bool {
+        let above = self.text.get(..self.line().0).map(str::trim_end).unwrap_or_default();
+        above.trim_end_matches(['-', '+', '1', '2', '3', '4', '5', '6', '7', '8', '9']).ends_with(['|', '>'])
     }
 
     /// `key:value` where only `key: value` can stand.
@@ -279,17 +293,47 @@ impl<'t> Fault<'_, 't> {
         line.trim_start().starts_with("- ").then(|| self.missing_space_in((start, line)))?
     }
 
+    /// `key value` in the line above, where the line at the fault is a key or an element behind a dash.
+    fn missing_colon_above(&self) -> Option<Diagnostic> {
+        let (start, line) = self.line();
+        let above = self.text.get(..start)?.trim_end();
+        let (above_start, above) = self.line_of(above.len());
+        let is_element = line.trim_start().starts_with("- ");
+        let is_key = line.split_once(':').is_some_and(|(key, _)| is_key(key.trim_start_matches([' ', '-'])));
+        (is_element || is_key).then(|| self.missing_colon_in((above_start, above)))?
+    }
+
+    /// `key value` or `key`, in a line that has nothing else.
+    fn missing_colon_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {
+        let written = line.trim_start_matches([' ', '-']).trim_end();
+        let (key, value) = written.split_once(' ').unwrap_or((written, ""));
+        // More words are rather text that was meant to go on.
+        if !is_key(key) || value.trim_start().contains([' ', ':', '"', '\'', '[', ']', '{', '}', '#']) {
+            return None;
+        }
+        let key_start = start + (line.len() - line.trim_start_matches([' ', '-']).len());
+        let at = key_start + key.len();
+        let finding =
+            Diagnostic::error(&codes::COLON, self.span(key_start..at), format!("a colon is missing after '{key}'"));
+        let meant = if value.is_empty() { format!("{key}:") } else { format!("{key}: {}", value.trim_start()) };
+        Some(finding.with_help(format!("write '{meant}'")).with_fix(self.span(at..at), ":"))
+    }
+
     fn missing_space_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {
         let word = line.trim_start_matches([' ', '-']);
         let colon = word.find(':')?;
         let key = word.get(..colon)?;
         let value = word.get(colon + 1..)?;
-        let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.'));
-        if !is_key || value.is_empty() || value.starts_with([' ', '\t', '/', ':']) {
+        if !is_key(key) || value.is_empty() || value.starts_with([' ', '\t', '/', ':']) {
             return None;
         }
         let at = start + (line.len() - word.len()) + colon + 1;
         let finding = Diagnostic::error(&codes::COLON, self.span(at - 1..at), "a space is missing after the colon");
         Some(finding.with_help(format!("write '{key}: …'")).with_fix(self.span(at..at), " "))
     }
+}
+
+/// Returns whether a word can be a key without quotes.
+fn is_key(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.'))
 }

@@ -73,11 +73,11 @@ crate::codes! {
          instead (E0202): without it the run would be another one.\n";
     STAYS_TEXT = "W0220", "an expression that stays text",
         "An expression is evaluated where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
-         DSC v3, and so do the placeholders of other tools, such as `{{ port }}` and `${HOME}`. Put the parts together:\n\n\
+         DSC v3, and so do the placeholders of other tools, such as `{{ port }}`, `${HOME}`, `${var.port}`, `%{port}` and `<%= @port %>`. Put the parts together:\n\n\
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
          For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text: in paths any, and in \
          other properties, also of nested instances, in names, variables and outputs where it reads a parameter or a variable of the \
-         document, or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text of up to 80 bytes that is nothing \
+         document (`$port` and `${port}` only in properties that no program reads, of one line without signs of a shell), or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text of up to 80 bytes that is nothing \
          but a call of one of these, or of a function that returns text, such as `concat`, without its brackets. They report neither what only calls other functions, such as \
          `[concat('a', 'b')]` within a text, since programs have such texts too, nor what stands in the texts of `Stead/Template`, in \
          defaults of parameters, in `metadata` and in files that are read. A run reports none.\n";

@@ -36,9 +36,9 @@ crate::codes! {
         "Within double quotes a backslash starts an escape: `\\n`, `\\t`, `\\\"`, `\\\\`, `\\u00e4` and a few more. This \
          one is none of them.\n\n\
          Paths of Windows are best written in single quotes, where a backslash is just a backslash: `'C:\\Windows'`.\n";
-    COLON = "E0109", "a colon without a space behind it",
-        "`key: value` requires a space after the colon. `key:value` is one word to YAML, because colons are common \
-         within words, as in `http://example.org`.\n";
+    COLON = "E0109", "a key without a colon and a space behind it",
+        "`key: value` requires a colon and a space after the key. `key:value` is one word to YAML, because colons are common \
+         within words, as in `http://example.org`, and `key value` is text.\n";
     DOCUMENTS = "E0110", "more than one document",
         "A line `---` starts another YAML document in the same text. Put each in a file of its own.\n";
     KEY = "E0111", "a key that is not text",

@@ -27,8 +27,38 @@ const PATHS: [&str; 9] = [
 ];
 /// Types whose texts are templates themselves.
 const TEMPLATE: &str = "Stead/Template";
+/// Types of this owner have texts for programs in few properties: those of other owners may have them in any.
+const OWNER: &str = "Stead/";
+/// Those of that owner that run programs.
+const RUNNERS: [&str; 5] = ["Command", "Cron", "Timer", "Service", "Process"];
+/// Properties that are commands, and what those read.
+const COMMANDS: [&str; 3] = ["validate", "verify", "environment"];
 /// Up to this many bytes, the whole of a text is shown as the expression that computes it.
 const SHORT: usize = 80;
+
+/// What reads a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// Nothing: it is a path.
+    Path,
+    /// Perhaps a program that has placeholders of its own.
+    Program,
+    /// Nothing that has any.
+    Plain,
+}
+
+impl Reader {
+    fn of(type_name: &str, property: &str) -> Self {
+        let own = type_name.get(..OWNER.len()).is_some_and(|owner| owner.eq_ignore_ascii_case(OWNER));
+        let name = type_name.get(OWNER.len()..).unwrap_or_default();
+        let is_runner = RUNNERS.iter().any(|runner| runner.eq_ignore_ascii_case(name));
+        match property {
+            _ if PATHS.contains(&property) => Self::Path,
+            _ if own && !is_runner && !COMMANDS.contains(&property) => Self::Plain,
+            _ => Self::Program,
+        }
+    }
+}
 
 /// The forms of what was meant as an expression.
 struct Forms {
@@ -38,6 +68,14 @@ struct Forms {
     braces: Regex,
     /// `${HOME}` or `$HOME`, but neither `$Inner` nor `$A` of a class of Java.
     variable: Regex,
+    /// `${var.port}`, as Terraform has it, and what reads a member of something alike.
+    member: Regex,
+    /// `$port` in a path.
+    lower: Regex,
+    /// `%{port}` and `<%= port %>`, as Puppet and templates of Ruby have them.
+    ruby: Regex,
+    /// `${port}` and `$port`, as shells have them.
+    shell: Regex,
 }
 
 /// A part of a text that was meant as an expression.
@@ -50,6 +88,12 @@ static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
     call: pattern(r"\[[A-Za-z][A-Za-z0-9.]*\("),
     braces: pattern(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
     variable: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
+    member: pattern(
+        r"\$\{\s*(?:var|vars|local|locals|param|params|parameter|parameters|variables)\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}",
+    ),
+    lower: pattern(r"\$([a-z_][a-z0-9_]*)\b"),
+    ruby: pattern(r"%\{\s*(?:::|@)?([a-z_][A-Za-z0-9_]*)\s*\}|<%=\s*@?([a-z_][A-Za-z0-9_]*)\s*-?%>"),
+    shell: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"),
 });
 
 /// Functions that no other language has: only with one of them a text in brackets was certainly meant as an expression.
@@ -69,8 +113,11 @@ pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secret
     let values = document.variables.iter().map(|variable| &variable.value);
     let values = values.chain(document.outputs.iter().map(|output| &output.value));
     let mut found: Vec<Diagnostic> = document.resources.iter().flat_map(of).collect();
-    for value in values.chain(document.resources.iter().map(|instance| &instance.name)) {
-        document.of_value(value, false, (sources, secrets), &mut found);
+    for value in values {
+        document.of_value(value, Reader::Program, (sources, secrets), &mut found);
+    }
+    for instance in &document.resources {
+        document.of_value(&instance.name, Reader::Plain, (sources, secrets), &mut found);
     }
     found
 }
@@ -93,7 +140,7 @@ impl Document {
     ) {
         let is_template = type_name.eq_ignore_ascii_case(TEMPLATE);
         for entry in properties.entries().unwrap_or_default() {
-            let is_path = PATHS.contains(&&*entry.key);
+            let reader = Reader::of(type_name, &entry.key);
             match &entry.value.kind {
                 Kind::Array(nested) if &*entry.key == "resources" => {
                     for nested in nested {
@@ -103,8 +150,8 @@ impl Document {
                         }
                     }
                 }
-                _ if is_template && !is_path => {}
-                _ => self.of_value(&entry.value, is_path, about, found),
+                _ if is_template && reader != Reader::Path => {}
+                _ => self.of_value(&entry.value, reader, about, found),
             }
         }
     }
@@ -112,7 +159,7 @@ impl Document {
     fn of_value(
         &self,
         value: &Template,
-        is_path: bool,
+        reader: Reader,
         (sources, secrets): (&Sources, &[Diagnostic]),
         found: &mut Vec<Diagnostic>,
     ) {
@@ -120,38 +167,34 @@ impl Document {
             // An expression is computed, and '[[' says that a bracket is meant.
             let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
             let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
-            let meant = if is_literal { self.meant(text, is_path) } else { Vec::new() };
+            let meant = if is_literal { self.meant(text, reader) } else { Vec::new() };
             found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
         });
     }
 
-    fn meant(&self, text: &str, is_path: bool) -> Vec<Meant> {
+    fn meant(&self, text: &str, reader: Reader) -> Vec<Meant> {
         let forms = &*FORMS;
-        let of = |captures: &Captures<'_>, expression: Option<String>| {
-            let range = captures.get(0).map(|found| found.range())?;
-            Some(Meant { range, expression: expression? })
-        };
-        let group = |captures: &Captures<'_>, at: usize| captures.get(at).map(|found| found.as_str().to_owned());
         // Two brackets say that one is meant, although only at the beginning of a text they mean it.
         let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
         let begins = forms.call.find_iter(text).map(|begin| begin.start()).filter(is_single).take(MOST_BEGINS);
         let calls = begins.filter_map(|begin| self.call_at(text, begin, &OWN));
         let mut found: Vec<Meant> = calls.chain(self.call_without_brackets(text)).collect();
-        let braces: Vec<_> = forms.braces.captures_iter(text).collect();
-        let names = || braces.iter().map(|captures| self.read_of(&group(captures, 1).unwrap_or_default()));
-        // Where one of them is of another program, all are.
-        if is_path || !text.contains("{%") && names().all(|name| name.is_some()) {
-            found.extend(braces.iter().zip(names()).filter_map(|(captures, name)| {
-                of(captures, name.or_else(|| is_path.then(|| "parameters('NAME')".to_owned())))
-            }));
+        let name_or = |other: fn(&str) -> Option<String>| move |name: &str| self.read_of(name).or_else(|| other(name));
+        let known = name_or(|_| None);
+        if reader == Reader::Path {
+            found.extend(each_of(&forms.braces, text, name_or(|_| Some("parameters('NAME')".to_owned()))));
+            found.extend(each_of(&forms.variable, text, name_or(|name| Some(format!("envvar('{name}')")))));
+            found.extend(all_of(&forms.lower, text, &known));
+        } else if !text.contains("{%") {
+            found.extend(all_of(&forms.braces, text, &known));
         }
-        if is_path {
-            found.extend(forms.variable.captures_iter(text).filter_map(|captures| {
-                let name = group(&captures, 1).or_else(|| group(&captures, 2))?;
-                of(&captures, Some(format!("envvar('{name}')")))
-            }));
+        found.extend(each_of(&forms.member, text, &known));
+        found.extend(all_of(&forms.ruby, text, &known));
+        if reader == Reader::Plain && is_no_program(text) {
+            found.extend(all_of(&forms.shell, text, &known));
         }
         found.sort_by_key(|meant| meant.range.start);
+        found.dedup_by(|next, one| next.range.start < one.range.end);
         found
     }
 
@@ -200,6 +243,34 @@ impl Document {
         let is_variable = self.variables.iter().any(|variable| variable.name.value == name);
         is_variable.then(|| format!("variables('{name}')"))
     }
+}
+
+/// Placeholders of one form, with the expressions that they are.
+fn each_of(form: &Regex, text: &str, expression: impl Fn(&str) -> Option<String>) -> Vec<Meant> {
+    form.captures_iter(text).filter_map(|captures| placeholder(&captures, &expression)).collect()
+}
+
+/// Placeholders of one form, if each is one of the document: where one is of another program, all are.
+fn all_of(form: &Regex, text: &str, expression: impl Fn(&str) -> Option<String>) -> Vec<Meant> {
+    let all: Option<Vec<Meant>> =
+        form.captures_iter(text).map(|captures| placeholder(&captures, &expression)).collect();
+    // What Apache writes to its logs is `%{name}i`.
+    let is_format = |meant: &Meant| {
+        text.get(meant.range.start..).is_some_and(|found| found.starts_with('%'))
+            && text.get(meant.range.end..).is_some_and(|behind| behind.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    all.filter(|all| !all.iter().any(is_format)).unwrap_or_default()
+}
+
+fn placeholder(captures: &Captures<'_>, expression: &impl Fn(&str) -> Option<String>) -> Option<Meant> {
+    let name = captures.get(1).or_else(|| captures.get(2)).map_or("", |name| name.as_str());
+    Some(Meant { range: captures.get(0)?.range(), expression: expression(name)? })
+}
+
+/// Returns whether a text is a line of prose or of settings: neither of a script, nor of a program that has variables of its own.
+fn is_no_program(text: &str) -> bool {
+    const OF_PROGRAMS: [char; 8] = ['\n', ';', '|', '`', '&', '(', '<', '\\'];
+    !text.trim_end_matches('\n').contains(OF_PROGRAMS) && !text.starts_with("#!")
 }
 
 fn warning(node: &Template, text: &str, meant: &[Meant], sources: &Sources) -> Diagnostic {

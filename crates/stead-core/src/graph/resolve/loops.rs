@@ -175,7 +175,7 @@ impl Builder<'_> {
                 self.findings.push(if is_count {
                     finding.with_help("a number of instances is 'count'")
                 } else {
-                    finding
+                    finding.with_help("write a list: each: [a, b]")
                 });
                 return None;
             }
