@@ -7,9 +7,10 @@ use std::sync::Arc;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
-use stead_core::text::Kind;
+use stead_core::instance_path::InstancePath;
+use stead_core::text::{Kind, Span};
 use stead_host::bundle::FilesWithin;
-use stead_host::provider::{Context, TraceLevel, undotted};
+use stead_host::provider::{Context, Trace, TraceLevel, undotted};
 use tracing::level_filters::LevelFilter;
 
 /// The contexts of the calls of each instance, without the name of the instance.
@@ -17,6 +18,8 @@ pub(crate) struct Contexts {
     pub(crate) usual: Context,
     /// For those of documents that lie in other folders than the outermost one; one for each scope.
     within: HashMap<NodeId, Arc<Context>>,
+    /// True if somebody wrote the instances: a single call is about what its caller named.
+    is_document: bool,
 }
 
 impl Contexts {
@@ -24,17 +27,31 @@ impl Contexts {
         let made = if usual.manages_running_system() { Arc::default() } else { made_by(graph) };
         let usual = Context { made, ..usual };
         let is_elsewhere = |scope: &Scope| !scope.folder.is_empty();
+        let is_document = graph.iter().any(|(id, _)| graph.declaration(id).span != Span::default());
         if !graph.scopes.iter().any(is_elsewhere) {
-            return Self { usual, within: HashMap::new() };
+            return Self { usual, within: HashMap::new(), is_document };
         }
         let context = |scope: &Scope| is_elsewhere(scope).then(|| Arc::new(in_folder(&usual, &scope.folder)));
         let folders: Vec<Option<Arc<Context>>> = graph.scopes.iter().map(context).collect();
         let context = |(id, node): (NodeId, &Node)| Some((id, folders.get(node.scope.index())?.clone()?));
-        Self { within: graph.iter().filter_map(context).collect(), usual }
+        Self { within: graph.iter().filter_map(context).collect(), usual, is_document }
     }
 
     pub(crate) fn of(&self, id: NodeId) -> &Context {
         self.within.get(&id).map_or(&self.usual, |context| context)
+    }
+
+    /// Where a call hands on what its resource says: warnings and errors of an instance of a document with its name.
+    pub(crate) fn trace_of(&self, instance: &InstancePath) -> Trace {
+        let trace = Arc::clone(&self.of(instance.node()).trace);
+        if !self.is_document {
+            return trace;
+        }
+        let instance = instance.clone();
+        Arc::new(move |level, message| match level {
+            TraceLevel::Error | TraceLevel::Warn => trace(level, &format!("{}: {message}", instance.label())),
+            TraceLevel::Info | TraceLevel::Debug | TraceLevel::Trace => trace(level, message),
+        })
     }
 }
 

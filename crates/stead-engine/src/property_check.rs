@@ -1,5 +1,6 @@
 //! Properties that do not fit the schema of their resource, as far as that is known without a look at the machine.
 
+mod files;
 mod hints;
 mod instance;
 mod loadable;
@@ -80,6 +81,7 @@ impl Session {
             found.extend(self.answered(some.collect()).into_iter().filter(&mut is_new));
         }
         found.extend(references::check(&pass, &mut types).into_iter().filter(&mut is_new));
+        found.extend(files::check(&pass).into_iter().filter(&mut is_new));
         let mut found = found.into_vec();
         keep_apart(&mut found, prepared);
         self.spare_repeated(&mut found);

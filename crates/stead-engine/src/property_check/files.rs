@@ -1,0 +1,64 @@
+//! Properties that name files, where an instance is named in the place of its file.
+
+use stead_core::call::INVALID;
+use stead_core::diag::Diagnostic;
+use stead_core::expr::Template;
+use stead_core::graph::{Node, Role, evaluate_known};
+use stead_core::id::{NodeId, ResourceId};
+use stead_core::text::Kind;
+use stead_core::value::Value;
+
+use super::Pass;
+
+/// Properties of services and timers that are lists of files.
+const FILES: [&str; 2] = ["restartedAfter", "reloadedAfter"];
+const TYPES: [&str; 2] = ["Stead/Service", "Stead/Timer"];
+
+/// A finding for each file of a service that is the id or the name of an instance.
+pub(super) fn check(pass: &Pass<'_>) -> Vec<Diagnostic> {
+    let graph = &pass.prepared.graph;
+    let mut found = Vec::new();
+    for (id, node) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
+        let type_name = node.manifest.type_name.as_str();
+        let Some(properties) = &graph.declaration(id).properties else { continue };
+        if !TYPES.iter().any(|each| each.eq_ignore_ascii_case(type_name)) {
+            continue;
+        }
+        for property in FILES {
+            let Some(Kind::Array(files)) = properties.get(property).map(|files| &files.kind) else { continue };
+            found.extend(files.iter().filter_map(|file| wrong(pass, node, property, file)));
+        }
+    }
+    found
+}
+
+fn wrong(pass: &Pass<'_>, node: &Node, property: &str, file: &Template) -> Option<Diagnostic> {
+    let graph = &pass.prepared.graph;
+    let view = pass.view(node.scope, node.iteration.as_deref());
+    let evaluated = evaluate_known(file, &view);
+    let text = evaluated.as_str().filter(|text| !text.starts_with('/'))?;
+    let scope = graph.scope(node.scope);
+    let named = match ResourceId::parse(text) {
+        Ok(id) => scope.ids.get(&id).map(|path| path.node()),
+        Err(_) => scope.members.iter().copied().find(|id| *graph.node(*id).name == *text),
+    }?;
+    let path_of = |at: NodeId| {
+        let other = graph.node(at);
+        let path = graph.declaration(at).properties.as_ref()?.get("path")?;
+        match evaluate_known(path, &pass.view(other.scope, other.iteration.as_deref())).literal() {
+            Value::String(path) => Some(path),
+            _ => None,
+        }
+    };
+    // A file beside the document may have the name of an instance.
+    if scope.members.iter().any(|member| path_of(*member).as_deref() == Some(text)) {
+        return None;
+    }
+    let label = graph.label(named);
+    let message = format!("'{property}' names files, and '{text}' is an instance, {label}");
+    let help = match path_of(named) {
+        Some(path) => format!("write its path, \"{path}\""),
+        None => "name the files that it writes, such as \"/etc/service.conf\"".to_owned(),
+    };
+    Some(Diagnostic::error(&INVALID, file.span, message).with_help(help))
+}
