@@ -46,8 +46,27 @@ pub(crate) fn types() -> Vec<PossibleValue> {
     built_in.map(described).collect()
 }
 
-/// The topics of `explain`, as far as they are known without looking for resources.
-pub(crate) fn subjects() -> Vec<PossibleValue> {
+/// Those of them that a word begins, in small letters or not, with the owner or without.
+pub(crate) fn types_like(current: &OsStr) -> Vec<CompletionCandidate> {
+    begun(types(), current)
+}
+
+/// The topics of `explain` that a word begins, as far as they are known without looking for resources.
+pub(crate) fn subjects(current: &OsStr) -> Vec<CompletionCandidate> {
+    begun(all_subjects(), current)
+}
+
+fn begun(values: Vec<PossibleValue>, current: &OsStr) -> Vec<CompletionCandidate> {
+    let word = current.to_string_lossy().to_lowercase();
+    let is_begun = |name: &str| {
+        let name = name.to_lowercase();
+        name.starts_with(&word) || name.split_once('/').is_some_and(|(_, short)| short.starts_with(&word))
+    };
+    let fitting = values.into_iter().filter(|value| is_begun(value.get_name()));
+    fitting.map(|value| CompletionCandidate::new(value.get_name()).help(value.get_help().cloned())).collect()
+}
+
+fn all_subjects() -> Vec<PossibleValue> {
     let functions = stead_core::expr::functions().iter();
     let functions = functions.map(|function| PossibleValue::new(function.name).help(function.description));
     let codes = codes::all().into_iter().map(|code| PossibleValue::new(code.id).help(code.title));

@@ -14,15 +14,17 @@ use super::elsewhere::{ALWAYS, COMMANDS, OPTIONS};
 /// somewhat similar is not suggested.
 pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     match error.kind() {
-        ErrorKind::InvalidSubcommand => of_command(&mut error),
+        ErrorKind::InvalidSubcommand => of_command(&mut error, words),
         ErrorKind::UnknownArgument => of_option(&mut error, words),
+        ErrorKind::InvalidValue => of_value(&mut error, words),
         _ => {}
     }
     error
 }
 
-fn of_command(error: &mut clap::Error) {
+fn of_command(error: &mut clap::Error, words: &[OsString]) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let parent = called(words, word);
     let known = COMMANDS.iter().find(|(written, _)| written.contains(&&**word)).map(|(_, tip)| (*tip).to_owned());
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(similar)) => similar.as_slice(),
@@ -33,8 +35,11 @@ fn of_command(error: &mut clap::Error) {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
         return;
     }
-    let hint = known.or_else(|| Some("'stead --help' lists the commands".to_owned()));
-    suggest(error, ContextKind::SuggestedSubcommand, hint);
+    let hint = match parent.get_name() {
+        "history" => "'stead history show RUN' shows a run, 'stead history' lists them".to_owned(),
+        _ => known.unwrap_or_else(|| format!("'{} --help' lists the commands", command_line(&parent))),
+    };
+    suggest(error, ContextKind::SuggestedSubcommand, Some(hint));
 }
 
 /// Puts a hint in the place of what is similar; nothing is changed if there is none.
@@ -48,11 +53,13 @@ fn suggest(error: &mut clap::Error, similar: ContextKind, hint: Option<String>) 
 fn of_option(error: &mut clap::Error, words: &[OsString]) {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return };
     let command = called(words, option);
-    let has = |option: &str| option == ALWAYS || command.get_arguments().any(|each| each.get_long() == Some(option));
+    let has = |option: &str| option == ALWAYS || has_long(&command, option);
     let is_test = has("filter") && has("width");
     let written = as_written(words, option);
     let number = number_behind_w(words).filter(|_| !is_test);
-    let hint = number.map(|number| no_number(&number)).or_else(|| match written.as_str() {
+    let own = with_one_hyphen(words, &command).or_else(|| in_front(words, &command, option));
+    let own = own.or_else(|| second_document(option, &command));
+    let hint = number.map(|number| no_number(&number)).or(own).or_else(|| match written.as_str() {
         "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
         "-w" if has("width") => {
             Some("'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'".to_owned())
@@ -75,6 +82,67 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
         error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
     }
     suggest(error, ContextKind::SuggestedArg, hint);
+}
+
+/// A word such as `-out=p`, which is read as `-o` with the value `ut=p`.
+fn of_value(error: &mut clap::Error, words: &[OsString]) {
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return };
+    let is_read_so = |word: &&OsString| word.to_str().is_some_and(|word| is_long(word) && word.get(2..) == Some(value));
+    let Some(word) = words.iter().find(is_read_so) else { return };
+    let command = called(words, &word.to_string_lossy());
+    let hint = with_one_hyphen(std::slice::from_ref(word), &command);
+    suggest(error, ContextKind::SuggestedValue, hint);
+}
+
+/// Returns whether a word is an option of several letters behind one hyphen.
+fn is_long(word: &str) -> bool {
+    let name = word.strip_prefix('-').unwrap_or_default().split('=').next().unwrap_or_default();
+    name.len() > 2 && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
+}
+
+fn has_long(command: &clap::Command, option: &str) -> bool {
+    command.get_arguments().any(|each| {
+        each.get_long() == Some(option) || each.get_all_aliases().is_some_and(|aliases| aliases.contains(&option))
+    })
+}
+
+/// The hint for an option of the command that is written with one hyphen.
+fn with_one_hyphen(words: &[OsString], command: &clap::Command) -> Option<String> {
+    let words =
+        words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").filter(|word| is_long(word));
+    let names = words.map(|word| word.trim_start_matches('-').split('=').next().unwrap_or_default());
+    names.filter(|name| has_long(command, name)).map(|name| format!("'--{name}' is written with two hyphens")).next()
+}
+
+/// The hint for an option that stands in front of the command that has it.
+fn in_front(words: &[OsString], command: &clap::Command, option: &str) -> Option<String> {
+    let is_root = command.get_name() == Arguments::command().get_name();
+    let behind = words.iter().skip_while(|word| !word.to_string_lossy().starts_with(option)).skip(1);
+    let inner = behind.filter_map(|word| command.find_subcommand(word)).next().filter(|_| is_root)?;
+    let long = option.strip_prefix("--").is_some_and(|name| has_long(inner, name));
+    let mut letters = option.strip_prefix('-').unwrap_or_default().chars();
+    let letter = letters.next().filter(|_| letters.next().is_none());
+    let short = letter.is_some() && inner.get_arguments().any(|each| each.get_short() == letter);
+    let meant = OPTIONS.iter().find(|each| {
+        each.written.contains(&option) && each.with.split(' ').all(|with| with == ALWAYS || has_long(inner, with))
+    });
+    match meant {
+        _ if long || short => {
+            Some(format!("options stand behind their command: 'stead {} {option}'", inner.get_name()))
+        }
+        Some(meant) => Some(format!("{}; options stand behind their command", meant.tip)),
+        None => None,
+    }
+}
+
+/// The hint for a second document.
+fn second_document(word: &str, command: &clap::Command) -> Option<String> {
+    let is_document = [".yaml", ".yml", ".json"].iter().any(|ending| word.ends_with(ending)) && !word.starts_with('-');
+    let is_file =
+        |each: &clap::Arg| each.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"));
+    let takes_one = command.get_positionals().any(is_file);
+    let hint = "takes one document, which can include others: Microsoft.DSC/Include";
+    (is_document && takes_one).then(|| format!("'{}' {hint}", command_line(command)))
 }
 
 /// A command as it is typed.

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use stead_puppet::{ModuleOptions, ModuleVersion, PlainSecrets};
 
+use super::candidates;
 use super::document::Supplied;
 use super::hosts::Fleet;
-use super::values::{SUBJECTS, TYPE_NAMES};
+use super::values::TYPE_NAMES;
 use crate::request::{DocumentRequest, ExplainRequest, FactsRequest, ParameterRequest, PuppetizeRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A code, function, resource type, TYPE.PROPERTY or document key such as directives.onChanges; lists all codes if omitted
-    #[arg(value_name = "SUBJECT", value_parser = SUBJECTS, hide_possible_values = true)]
+    #[arg(value_name = "SUBJECT", add = ArgValueCompleter::new(candidates::subjects))]
     subject: Option<String>,
     /// With 'parameter': the parameter of DOCUMENT whose value and origin to show
     #[arg(value_name = "NAME", requires = "file")]

@@ -11,14 +11,14 @@ use stead_engine::ResourceSpecification;
 use super::candidates;
 use super::document::volume;
 use super::hosts::Fleet;
-use super::values::{TYPE_NAMES, assignment, seconds};
+use super::values::{assignment, seconds};
 use crate::request::{Detail, ExportRequest, GetRequest, Given, InvokeRequest, ServeRequest, SetRequest, View};
 use crate::terminal::{Output, OutputFormat};
 
 #[derive(Debug, Args)]
 pub(crate) struct Get {
     /// The type of the resource; the part after the slash is enough if only one resource has that name
-    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    #[arg(value_name = "TYPE", add = ArgValueCompleter::new(candidates::types_like))]
     resource: String,
     /// Name the instance by the value of its key, or by properties [default: all instances]
     #[arg(value_name = "KEY|NAME=VALUE", add = ArgValueCompleter::new(candidates::properties))]
@@ -36,7 +36,7 @@ pub(crate) struct Get {
 #[derive(Debug, Args)]
 pub(crate) struct Set {
     /// The type of the resource; the part after the slash is enough if only one resource has that name
-    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    #[arg(value_name = "TYPE", add = ArgValueCompleter::new(candidates::types_like))]
     resource: String,
     /// Name the instance by the value of its key, and set properties. Values are parsed as JSON if valid; for a property of
     /// type string only if they are in double quotes
@@ -67,7 +67,7 @@ pub(crate) struct Set {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Export all instances of these types. NAME=VALUE after a type limits the export to instances that match it
-    #[arg(value_name = "TYPE|NAME=VALUE", value_parser = TYPE_NAMES, hide_possible_values = true, required = true)]
+    #[arg(value_name = "TYPE|NAME=VALUE", add = ArgValueCompleter::new(candidates::types_like), required = true)]
     words: Vec<String>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -82,7 +82,7 @@ pub(crate) struct Export {
 #[derive(Debug, Args)]
 pub(crate) struct Invoke {
     /// The type of the resource; the part after the slash is enough if only one resource has that name
-    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    #[arg(value_name = "TYPE", add = ArgValueCompleter::new(candidates::types_like))]
     resource: String,
     /// The method
     #[arg(short, long, value_enum, ignore_case = true)]

@@ -44,8 +44,6 @@ impl TypedValueParser for Known {
 
 pub(super) const TYPE_NAMES: Known = Known(candidates::types);
 
-pub(super) const SUBJECTS: Known = Known(candidates::subjects);
-
 /// A requirement of a version, as it is written.
 pub(super) fn required_version(text: &str) -> Result<String, String> {
     VersionRequirement::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())

@@ -170,9 +170,32 @@ fn unknown_resource(subject: &str, error: &InvokeError) -> Unknown {
     let topics = document::TOPICS.iter().flat_map(document::Topic::names);
     let functions = expr::functions().iter().map(|function| function.name);
     let resources = builtins().iter().map(|built_in| built_in.manifest.type_name.short());
-    let unknown = Unknown::hinted(subject, topics.chain(functions).chain(resources));
+    let having: Vec<_> = properties().filter(|(_, each)| each.eq_ignore_ascii_case(subject)).collect();
+    if let [(first, property), ..] = &*having {
+        let message = format!("'{property}' is a property of {}", joined(&having));
+        return Unknown { message, help: Some(format!("`stead explain {first}.{property}` explains it")) };
+    }
+    let known = topics.chain(functions).chain(resources).map(str::to_owned);
+    let known: Vec<String> = known.chain(properties().map(|(_, name)| name)).collect();
+    let unknown = Unknown::hinted(subject, known.iter().map(String::as_str));
     let all = "it explains resources, properties, functions, keys of documents, words and codes";
     Unknown { help: unknown.help.or_else(|| Some(all.to_owned())), ..unknown }
+}
+
+/// The properties of the built-in resources, each with the name of its resource.
+fn properties() -> impl Iterator<Item = (&'static str, String)> {
+    let of = |built_in: &'static BuiltIn| {
+        let names = built_in.schema()["properties"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>());
+        names.unwrap_or_default().into_iter().map(|name| (built_in.manifest.type_name.short(), name))
+    };
+    builtins().iter().flat_map(of)
+}
+
+/// The names of the first three of some resources.
+fn joined(all: &[(&str, String)]) -> String {
+    let names: Vec<String> = all.iter().take(3).map(|(name, _)| format!("'{name}'")).collect();
+    let more = if all.len() > names.len() { " and others" } else { "" };
+    format!("{}{more}", names.join(", "))
 }
 
 fn property(resource: &ResourceCall, name: &str) -> Result<String, Unknown> {

@@ -12,7 +12,7 @@ use stead_core::diag;
 use stead_core::diff::Change;
 use stead_core::event::{Event, EventKind, SkipReason};
 use stead_core::event::{Mode, Status};
-use stead_core::graph::Role;
+use stead_core::graph::{Role, stated_at};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::report::Totals;
@@ -226,11 +226,18 @@ impl Printer {
 
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
         let record = run.report().record(node);
-        let place = self.sources.place(run.graph().declaration(node).name.span);
+        let instance = run.graph().declaration(node);
+        let refused = record.failure().filter(|failure| failure.kind == FailureKind::Invalid);
+        let stated = refused.and_then(|failure| failure.property.as_deref()).and_then(|property| {
+            let (properties, property) = (instance.properties.as_ref()?, property.trim_start_matches('/'));
+            let (_, place) = stated_at(properties, &format!("/{property}"))?;
+            Some(format!("'{}' is stated at {}", visible(property), self.sources.place(place?)))
+        });
+        let place = stated.unwrap_or_else(|| format!("declared at {}", self.sources.place(instance.name.span)));
         let kind = record.failure().map(|failure| &failure.kind);
         let kind = kind.or(record.not_converged().map(|_| &FailureKind::NotConverged));
         let explained = kind.map(|kind| format!(", see stead explain {}", code(kind).id)).unwrap_or_default();
-        format!("    declared at {place}{explained}\n")
+        format!("    {place}{explained}\n")
     }
 
     /// The last lines, and before them what was not printed as it went.

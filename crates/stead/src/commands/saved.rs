@@ -209,7 +209,12 @@ pub(crate) fn show(request: &ShowRequest) -> Exit {
         Some(Err(exit)) => return exit,
         None => {
             match input::read(path) {
-                Ok(_) => complain(&format!("error: {} is not a saved plan", path.display())),
+                Ok(_) => {
+                    complain(&format!("error: {} is not a saved plan", path.display()));
+                    complain(
+                        "help: 'stead plan DOCUMENT --out FILE' saves one; 'stead plan' shows what a document would change",
+                    );
+                }
                 Err(error) => complain(&format!("error: {error}")),
             }
             return Exit::Unusable;
