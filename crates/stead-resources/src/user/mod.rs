@@ -343,9 +343,10 @@ impl Properties<'_> {
         let refuses = ["", "nologin", "false"].contains(&shell.rsplit('/').next().unwrap_or_default());
         let path = cx.resolve(shell);
         let failure = || {
-            let hint = match shell.contains('/') {
-                true => "Add a Stead/Package that brings it to the document".to_owned(),
-                false => format!("Write its path, such as '/bin/{shell}'"),
+            let hint = if shell.contains('/') {
+                "Add a Stead/Package that brings it to the document".to_owned()
+            } else {
+                format!("Write its path, such as '/bin/{shell}'")
             };
             blocked(Properties::SHELL, format!("there is no shell '{shell}'. {hint}"))
         };

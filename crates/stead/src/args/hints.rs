@@ -117,8 +117,8 @@ fn with_one_hyphen(words: &[OsString], command: &clap::Command) -> Option<String
 /// The hint for an option that stands in front of the command that has it.
 fn in_front(words: &[OsString], command: &clap::Command, option: &str) -> Option<String> {
     let is_root = command.get_name() == Arguments::command().get_name();
-    let behind = words.iter().skip_while(|word| !word.to_string_lossy().starts_with(option)).skip(1);
-    let inner = behind.filter_map(|word| command.find_subcommand(word)).next().filter(|_| is_root)?;
+    let mut behind = words.iter().skip_while(|word| !word.to_string_lossy().starts_with(option)).skip(1);
+    let inner = behind.find_map(|word| command.find_subcommand(word)).filter(|_| is_root)?;
     let long = option.strip_prefix("--").is_some_and(|name| has_long(inner, name));
     let mut letters = option.strip_prefix('-').unwrap_or_default().chars();
     let letter = letters.next().filter(|_| letters.next().is_none());

@@ -184,14 +184,14 @@ impl Document {
         if reader == Reader::Path {
             found.extend(each_of(&forms.braces, text, name_or(|_| Some("parameters('NAME')".to_owned()))));
             found.extend(each_of(&forms.variable, text, name_or(|name| Some(format!("envvar('{name}')")))));
-            found.extend(all_of(&forms.lower, text, &known));
+            found.extend(all_of(&forms.lower, text, known));
         } else if !text.contains("{%") {
-            found.extend(all_of(&forms.braces, text, &known));
+            found.extend(all_of(&forms.braces, text, known));
         }
-        found.extend(each_of(&forms.member, text, &known));
-        found.extend(all_of(&forms.ruby, text, &known));
+        found.extend(each_of(&forms.member, text, known));
+        found.extend(all_of(&forms.ruby, text, known));
         if reader == Reader::Plain && is_no_program(text) {
-            found.extend(all_of(&forms.shell, text, &known));
+            found.extend(all_of(&forms.shell, text, known));
         }
         found.sort_by_key(|meant| meant.range.start);
         found.dedup_by(|next, one| next.range.start < one.range.end);
