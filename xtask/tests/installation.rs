@@ -104,7 +104,7 @@ fn the_controller_is_a_package_of_its_own() {
     let version = succeeds(Command::new(folder.path().join(CONTROLLER[0])).arg("--version"));
     assert!(version.starts_with("stead-fleet "), "{version}");
     let bill = succeeds(Command::new("gzip").args(["-dc"]).arg(folder.path().join(CONTROLLER[3])));
-    assert!(bill.contains("\"name\": \"rusqlite\"") && !bill.contains("\"name\": \"lsp-types\""), "{bill}");
+    assert!(bill.contains("\"name\": \"rusqlite\"") && !bill.contains("\"name\": \"lsp-server\""), "{bill}");
     if Command::new("dpkg-shlibdeps").arg("--version").output().is_err() {
         return stead_testkit::skip(TEST, "there is no dpkg-dev");
     }

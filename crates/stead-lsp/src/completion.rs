@@ -1,9 +1,5 @@
 //! The completions at a position.
 
-use lsp_types::{
-    CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, InsertTextFormat, MarkupContent, MarkupKind,
-    TextEdit,
-};
 use serde_json::Value as Json;
 use stead_core::document::Part;
 use stead_core::expr::functions;
@@ -15,6 +11,18 @@ use crate::file::File;
 use crate::hover::resource;
 use crate::names::{DocumentName, DocumentNames};
 use crate::place::{CursorContext, at};
+use crate::protocol::{CompletionItem, CompletionItemKind, InsertTextFormat, MarkupContent, TextEdit};
+
+/// Something that can be written.
+struct Suggestion {
+    label: String,
+    kind: CompletionItemKind,
+    detail: Option<String>,
+    documentation: Option<MarkupContent>,
+    /// The text, where it is not the label.
+    text: Option<String>,
+    format: Option<InsertTextFormat>,
+}
 
 /// Everything that can be written at a byte; the editor chooses by what was typed.
 pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
@@ -50,52 +58,50 @@ pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     };
     // The colon of a key that is there already stays.
     let has_colon = file.text.get(offset..).is_some_and(|rest| rest.starts_with(':'));
-    let with_place = |item: CompletionItem| {
-        let text = item.insert_text.clone().unwrap_or_else(|| item.label.clone());
+    let with_place = |suggestion: Suggestion| {
+        let Suggestion { label, kind, detail, documentation, text, format: insert_text_format } = suggestion;
+        let text = text.unwrap_or_else(|| label.clone());
         let new_text = if has_colon { text.trim_end_matches(": ").to_owned() } else { text };
-        CompletionItem {
-            text_edit: Some(CompletionTextEdit::Edit(TextEdit { range, new_text })),
-            insert_text: None,
-            ..item
-        }
+        let text_edit = TextEdit { range, new_text };
+        CompletionItem { label, kind, detail, documentation, insert_text_format, text_edit }
     };
     items.into_iter().map(with_place).collect()
 }
 
-fn item(label: impl Into<String>, kind: CompletionItemKind) -> CompletionItem {
-    CompletionItem { label: label.into(), kind: Some(kind), ..CompletionItem::default() }
+fn item(label: impl Into<String>, kind: CompletionItemKind) -> Suggestion {
+    Suggestion { label: label.into(), kind, detail: None, documentation: None, text: None, format: None }
 }
 
-fn about(text: impl Into<String>) -> Option<Documentation> {
+fn about(text: impl Into<String>) -> Option<MarkupContent> {
     let value = text.into();
-    (!value.is_empty()).then_some(Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }))
+    (!value.is_empty()).then(|| MarkupContent::markdown(value))
 }
 
 /// The keys of a part of a document, or of an object in it.
-fn keys(part: Part, within: &[String]) -> Vec<CompletionItem> {
+fn keys(part: Part, within: &[String]) -> Vec<Suggestion> {
     let prefix: String = within.iter().flat_map(|name| [name.as_str(), "."]).collect();
     let all = DocumentKey::all().iter().filter(|key| key.part == part && key.kind != "null");
     let direct = all.filter_map(|key| {
         let name = key.name.strip_prefix(&prefix).filter(|name| !name.contains('.'))?.to_owned();
         Some((name, key))
     });
-    let shown = |(name, key): (String, &DocumentKey)| CompletionItem {
+    let shown = |(name, key): (String, &DocumentKey)| Suggestion {
         detail: Some(key.summary()),
         documentation: about(&*key.description),
-        insert_text: Some(format!("{name}: ")),
+        text: Some(format!("{name}: ")),
         ..item(name, CompletionItemKind::KEYWORD)
     };
     direct.map(shown).collect()
 }
 
-fn key_values(part: Part, name: &str) -> Vec<CompletionItem> {
+fn key_values(part: Part, name: &str) -> Vec<Suggestion> {
     let key = DocumentKey::all().iter().find(|key| key.part == part && key.name == name);
     key.map(|key| key.values.iter().map(|value| item(value.clone(), CompletionItemKind::VALUE)).collect())
         .unwrap_or_default()
 }
 
 /// The facts of the machine that the editor runs on; others have the same ones with few exceptions.
-fn facts(file: &File) -> Vec<CompletionItem> {
+fn facts(file: &File) -> Vec<Suggestion> {
     let mut found = Vec::new();
     if let Ok(all) = file.beside().machine().facts() {
         each_fact(all, "", &mut found);
@@ -103,18 +109,18 @@ fn facts(file: &File) -> Vec<CompletionItem> {
     found
 }
 
-fn each_fact(value: &Value, path: &str, found: &mut Vec<CompletionItem>) {
+fn each_fact(value: &Value, path: &str, found: &mut Vec<Suggestion>) {
     let Value::Object(members) = value else { return };
     for (name, value) in members {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let here = (!matches!(value, Value::Object(_) | Value::Array(_))).then(|| value.to_redacted_json().to_string());
         let detail = here.map(|here| format!("{here} on this machine"));
-        found.push(CompletionItem { detail, ..item(path.clone(), CompletionItemKind::CONSTANT) });
+        found.push(Suggestion { detail, ..item(path.clone(), CompletionItemKind::CONSTANT) });
         each_fact(value, &path, found);
     }
 }
 
-fn of_document(names: Option<&DocumentNames>, choose: impl Fn(&DocumentNames) -> Vec<String>) -> Vec<CompletionItem> {
+fn of_document(names: Option<&DocumentNames>, choose: impl Fn(&DocumentNames) -> Vec<String>) -> Vec<Suggestion> {
     let mut found = names.map(choose).unwrap_or_default();
     found.sort();
     found.dedup();
@@ -125,9 +131,9 @@ fn declared(names: &DocumentNames, is_meant: impl Fn(&DocumentName) -> bool) -> 
     names.declared().filter(|mention| is_meant(&mention.named)).map(|mention| mention.named.name().to_owned()).collect()
 }
 
-fn types() -> Vec<CompletionItem> {
+fn types() -> Vec<Suggestion> {
     let all = builtins().iter().map(|built_in| &built_in.manifest);
-    let shown = |manifest: &stead_core::manifest::Manifest| CompletionItem {
+    let shown = |manifest: &stead_core::manifest::Manifest| Suggestion {
         documentation: about(manifest.description.as_deref().unwrap_or_default()),
         ..item(manifest.type_name.as_str(), CompletionItemKind::CLASS)
     };
@@ -135,30 +141,30 @@ fn types() -> Vec<CompletionItem> {
 }
 
 /// What the loops of the document call their items.
-fn loop_items(names: Option<&DocumentNames>) -> Vec<CompletionItem> {
-    let call = |called: &String| CompletionItem {
+fn loop_items(names: Option<&DocumentNames>) -> Vec<Suggestion> {
+    let call = |called: &String| Suggestion {
         detail: Some("the item of a loop".to_owned()),
         ..item(format!("{called}()"), CompletionItemKind::VARIABLE)
     };
     names.map(|names| names.items.iter().map(call).collect()).unwrap_or_default()
 }
 
-fn calls() -> Vec<CompletionItem> {
+fn calls() -> Vec<Suggestion> {
     let call = |function: &stead_core::expr::Builtin| {
         // The cursor stands between the parentheses where something is to be in them.
         let arguments = if function.max == Some(0) { "()" } else { "($0)" };
-        CompletionItem {
+        Suggestion {
             detail: Some(function.syntax.to_owned()),
             documentation: about(function.description),
-            insert_text: Some(format!("{}{arguments}", function.name)),
-            insert_text_format: Some(InsertTextFormat::SNIPPET),
+            text: Some(format!("{}{arguments}", function.name)),
+            format: Some(InsertTextFormat::SNIPPET),
             ..item(function.name, CompletionItemKind::FUNCTION)
         }
     };
     functions().iter().map(call).collect()
 }
 
-fn properties(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
+fn properties(call: &ResourceCall, path: &[String]) -> Vec<Suggestion> {
     let prefix: String = path.iter().flat_map(|name| [name.as_str(), "."]).collect();
     let reference = call.reference();
     let all = reference.properties();
@@ -170,10 +176,10 @@ fn properties(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
     let shown = |(name, property): (&str, &stead_engine::PropertyReference<'_>)| {
         let kind: Vec<&str> =
             std::iter::once(property.kind.as_str()).chain(property.marks.iter().map(String::as_str)).collect();
-        CompletionItem {
+        Suggestion {
             detail: Some(kind.join(", ")),
             documentation: about(property.description),
-            insert_text: Some(format!("{name}: ")),
+            text: Some(format!("{name}: ")),
             ..item(name, CompletionItemKind::PROPERTY)
         }
     };
@@ -181,7 +187,7 @@ fn properties(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
 }
 
 /// The values that a schema lists for the property at a path.
-fn values(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
+fn values(call: &ResourceCall, path: &[String]) -> Vec<Suggestion> {
     let reference = call.reference();
     let mut schema = &reference.schema;
     for name in path {

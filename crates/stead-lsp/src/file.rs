@@ -2,10 +2,6 @@
 
 use std::path::PathBuf;
 
-use lsp_types::{
-    Diagnostic as Shown, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Range,
-    TextDocumentContentChangeEvent, Uri,
-};
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::event::Mode;
 use stead_core::graph::Values;
@@ -15,6 +11,9 @@ use stead_engine::{Host, Session, folder_of};
 
 use crate::path_of;
 use crate::position::{Encoding, Lines};
+use crate::protocol::{
+    self, DiagnosticRelatedInformation, DiagnosticSeverity, Location, Range, TextDocumentContentChangeEvent, Uri,
+};
 
 /// A byte order mark.
 const MARK: char = '\u{feff}';
@@ -49,7 +48,7 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn open(host: &Host, uri: Uri, version: i32, text: String, encoding: Encoding) -> Self {
-        let path = path_of(uri.as_str());
+        let path = path_of(&uri);
         let root = path.as_deref().map_or_else(|| PathBuf::from("/"), folder_of);
         let (text, lines) = split(text, encoding);
         let session = host.session(root);
@@ -79,7 +78,7 @@ impl File {
     }
 
     /// Returns the mistakes in it, for the editor.
-    pub(crate) fn check(&mut self) -> Vec<Shown> {
+    pub(crate) fn check(&mut self) -> Vec<protocol::Diagnostic> {
         self.is_dirty = false;
         let mut session = self.beside().with(|options| options.values = Values::Open);
         let (tree, findings) = text::read(SourceId(0), &self.text, &Limits::default());
@@ -87,7 +86,7 @@ impl File {
         if let Some(tree) = tree {
             self.read = Some((self.text.clone(), tree));
         }
-        self.findings = match session.prepare_read(self.uri.as_str(), &self.text, read, Object::new()) {
+        self.findings = match session.prepare_read(&self.uri, &self.text, read, Object::new()) {
             Ok(prepared) => {
                 let mismatches = session.check_properties(&prepared, Mode::PLAN);
                 let advice = prepared.advice();
@@ -118,7 +117,7 @@ impl File {
     }
 
     /// A finding as editors show it. What is wrong with an included document stands at the beginning of this one.
-    pub(crate) fn shown(&self, finding: &Diagnostic) -> Shown {
+    pub(crate) fn shown(&self, finding: &Diagnostic) -> protocol::Diagnostic {
         let own = |span: &Span| span.source == SourceId(0);
         let range = finding.span.filter(own).map(|span| self.range(span)).unwrap_or_default();
         let severity = match finding.severity {
@@ -130,15 +129,13 @@ impl File {
             let location = Location { uri: self.uri.clone(), range: self.range(*span) };
             DiagnosticRelatedInformation { location, message: message.clone() }
         });
-        let labels: Vec<_> = labels.collect();
-        Shown {
+        protocol::Diagnostic {
             range,
-            severity: Some(severity),
-            code: Some(NumberOrString::String(finding.code.id.to_owned())),
-            source: Some("stead".to_owned()),
+            severity,
+            code: finding.code.id,
+            source: "stead",
             message: std::iter::once(finding.message.clone()).chain(help).collect(),
-            related_information: Some(labels).filter(|labels| !labels.is_empty()),
-            ..Shown::default()
+            related_information: labels.collect(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod input;
 mod names;
 mod place;
 mod position;
+mod protocol;
 mod server;
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Positions as editors count them, and bytes.
 
-use lsp_types::{Position, PositionEncodingKind, Range};
+use crate::protocol::{Position, PositionEncoding, Range};
 
 /// How characters of a line are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,15 +13,15 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// The one that costs least of those that an editor offers.
-    pub(crate) fn choose(offered: Option<&[PositionEncodingKind]>) -> Self {
-        let has_utf8 = offered.is_some_and(|all| all.contains(&PositionEncodingKind::UTF8));
+    pub(crate) fn choose(offered: Option<&[PositionEncoding]>) -> Self {
+        let has_utf8 = offered.is_some_and(|all| all.contains(&PositionEncoding::Utf8));
         if has_utf8 { Self::Utf8 } else { Self::Utf16 }
     }
 
-    pub(crate) fn kind(self) -> PositionEncodingKind {
+    pub(crate) fn kind(self) -> PositionEncoding {
         match self {
-            Self::Utf8 => PositionEncodingKind::UTF8,
-            Self::Utf16 => PositionEncodingKind::UTF16,
+            Self::Utf8 => PositionEncoding::Utf8,
+            Self::Utf16 => PositionEncoding::Utf16,
         }
     }
 

@@ -1,20 +1,8 @@
 //! The conversation with an editor.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
-use lsp_types::notification::{self, Notification as _};
-use lsp_types::request::{self, Request as _};
-use lsp_types::{
-    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionProviderCapability, CompletionOptions,
-    CompletionParams, CompletionResponse, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DocumentFormattingParams, DocumentSymbol, DocumentSymbolParams, DocumentSymbolResponse,
-    GotoDefinitionParams, GotoDefinitionResponse, Hover, HoverContents, HoverParams, HoverProviderCapability,
-    InitializeParams, InitializeResult, Location, MarkupContent, MarkupKind, OneOf, PublishDiagnosticsParams,
-    ReferenceParams, RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentPositionParams,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri, WorkspaceEdit,
-};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -28,6 +16,12 @@ use crate::formatting::edits;
 use crate::hover::hover;
 use crate::names::{DocumentName, DocumentNames, Mention, NameForm, is_plain};
 use crate::position::Encoding;
+use crate::protocol::{
+    CodeAction, CodeActionParams, CompletionOptions, DidChangeTextDocumentParams, DidOpenTextDocumentParams,
+    DocumentSymbol, Hover, InitializeParams, InitializeResult, Location, MarkupContent, PublishDiagnosticsParams,
+    ReferenceParams, RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentParams,
+    TextDocumentPositionParams, TextDocumentSyncKind, TextEdit, WorkspaceEdit, method,
+};
 
 /// Serves on a connection until the editor ends the session.
 ///
@@ -38,8 +32,8 @@ pub fn serve_on(connection: &Connection, host: &Host, version: &str) -> Result<(
     let offered: InitializeParams = serde_json::from_value(offered).unwrap_or_default();
     let general = offered.capabilities.general.as_ref();
     let encoding = Encoding::choose(general.and_then(|general| general.position_encodings.as_deref()));
-    let info = ServerInfo { name: "stead".to_owned(), version: Some(version.to_owned()) };
-    let result = InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
+    let server_info = ServerInfo { name: "stead", version };
+    let result = InitializeResult { capabilities: capabilities(encoding), server_info };
     connection.initialize_finish(id, data(result))?;
     let mut server = Server { connection, host, encoding, files: HashMap::new() };
     while let Ok(message) = connection.receiver.recv() {
@@ -56,22 +50,17 @@ pub fn serve_on(connection: &Connection, host: &Host, version: &str) -> Result<(
 }
 
 fn capabilities(encoding: Encoding) -> ServerCapabilities {
-    let triggers = ["'", "[", "(", " ", ".", "/"].map(str::to_owned).to_vec();
     ServerCapabilities {
-        position_encoding: Some(encoding.kind()),
-        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::INCREMENTAL)),
-        completion_provider: Some(CompletionOptions {
-            trigger_characters: Some(triggers),
-            ..CompletionOptions::default()
-        }),
-        hover_provider: Some(HoverProviderCapability::Simple(true)),
-        definition_provider: Some(OneOf::Left(true)),
-        references_provider: Some(OneOf::Left(true)),
-        rename_provider: Some(OneOf::Left(true)),
-        document_symbol_provider: Some(OneOf::Left(true)),
-        code_action_provider: Some(CodeActionProviderCapability::Simple(true)),
-        document_formatting_provider: Some(OneOf::Left(true)),
-        ..ServerCapabilities::default()
+        position_encoding: encoding.kind(),
+        text_document_sync: TextDocumentSyncKind::INCREMENTAL,
+        completion_provider: CompletionOptions { trigger_characters: &["'", "[", "(", " ", ".", "/"] },
+        hover_provider: true,
+        definition_provider: true,
+        references_provider: true,
+        rename_provider: true,
+        document_symbol_provider: true,
+        code_action_provider: true,
+        document_formatting_provider: true,
     }
 }
 
@@ -113,24 +102,24 @@ impl Server<'_> {
 
     fn note(&mut self, Notification { method, params }: Notification) {
         match method.as_str() {
-            notification::DidOpenTextDocument::METHOD => {
+            method::DID_OPEN => {
                 if let Ok(DidOpenTextDocumentParams { text_document: opened }) = serde_json::from_value(params) {
-                    let key = opened.uri.as_str().to_owned();
+                    let key = opened.uri.clone();
                     let file = File::open(self.host, opened.uri, opened.version, opened.text, self.encoding);
                     self.files.insert(key, file);
                 }
             }
-            notification::DidChangeTextDocument::METHOD => {
+            method::DID_CHANGE => {
                 if let Ok(DidChangeTextDocumentParams { text_document: changed, content_changes }) =
                     serde_json::from_value(params)
-                    && let Some(file) = self.files.get_mut(changed.uri.as_str())
+                    && let Some(file) = self.files.get_mut(&changed.uri)
                 {
                     file.change(changed.version, content_changes);
                 }
             }
-            notification::DidCloseTextDocument::METHOD => {
-                if let Ok(DidCloseTextDocumentParams { text_document: closed }) = serde_json::from_value(params) {
-                    self.files.remove(closed.uri.as_str());
+            method::DID_CLOSE => {
+                if let Ok(TextDocumentParams { text_document: closed }) = serde_json::from_value(params) {
+                    self.files.remove(&closed.uri);
                     self.publish(PublishDiagnosticsParams { uri: closed.uri, diagnostics: Vec::new(), version: None });
                 }
             }
@@ -152,40 +141,37 @@ impl Server<'_> {
     }
 
     fn publish(&self, params: PublishDiagnosticsParams) {
-        let method = notification::PublishDiagnostics::METHOD.to_owned();
+        let method = method::PUBLISH_DIAGNOSTICS.to_owned();
         let _ = self.connection.sender.send(Message::Notification(Notification { method, params: data(params) }));
     }
 
     fn answer(&mut self, request: Request) -> Result<Json, Refused> {
         let Request { method, params, .. } = request;
         // Findings, names and the tree are those of the text as it is now.
-        let needs_none = [request::Completion::METHOD, request::Formatting::METHOD].contains(&method.as_str());
+        let needs_none = [method::COMPLETION, method::FORMATTING].contains(&method.as_str());
         if self.files.values().any(|file| file.is_dirty) && !needs_none {
             self.check_changed();
         }
         match method.as_str() {
-            request::Completion::METHOD => {
-                let params: CompletionParams = read(params)?;
-                let (file, offset) = self.at(&params.text_document_position)?;
-                Ok(data(CompletionResponse::Array(completion(file, offset))))
+            method::COMPLETION => {
+                let (file, offset) = self.at(&read(params)?)?;
+                Ok(data(completion(file, offset)))
             }
-            request::HoverRequest::METHOD => {
-                let params: HoverParams = read(params)?;
-                let (file, offset) = self.at(&params.text_document_position_params)?;
+            method::HOVER => {
+                let (file, offset) = self.at(&read(params)?)?;
                 Ok(data(hover(file, offset).map(|(value, word)| Hover {
-                    contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
-                    range: Some(file.lines.range(&file.text, word)),
+                    contents: MarkupContent::markdown(value),
+                    range: file.lines.range(&file.text, word),
                 })))
             }
-            request::GotoDefinition::METHOD => {
-                let params: GotoDefinitionParams = read(params)?;
-                let (file, offset) = self.at(&params.text_document_position_params)?;
+            method::DEFINITION => {
+                let (file, offset) = self.at(&read(params)?)?;
                 let found = mentions(file, offset).map(|(_, all)| declarations(file, &all));
-                Ok(data(GotoDefinitionResponse::Array(found.unwrap_or_default())))
+                Ok(data(found.unwrap_or_default()))
             }
-            request::References::METHOD => {
+            method::REFERENCES => {
                 let params: ReferenceParams = read(params)?;
-                let (file, offset) = self.at(&params.text_document_position)?;
+                let (file, offset) = self.at(&params.place)?;
                 let with_declaration = params.context.include_declaration;
                 let found = mentions(file, offset).map(|(_, all)| {
                     let wanted = all.iter().filter(|each| with_declaration || each.form != NameForm::Declaration);
@@ -193,32 +179,32 @@ impl Server<'_> {
                 });
                 Ok(data(found.unwrap_or_default()))
             }
-            request::Rename::METHOD => {
+            method::RENAME => {
                 let params: RenameParams = read(params)?;
-                let (file, offset) = self.at(&params.text_document_position)?;
+                let (file, offset) = self.at(&params.place)?;
                 rename(file, offset, &params.new_name).map(data)
             }
-            request::DocumentSymbolRequest::METHOD => {
-                let params: DocumentSymbolParams = read(params)?;
+            method::DOCUMENT_SYMBOL => {
+                let params: TextDocumentParams = read(params)?;
                 let file = self.file(&params.text_document.uri)?;
-                Ok(data(DocumentSymbolResponse::Nested(symbols(file))))
+                Ok(data(symbols(file)))
             }
-            request::CodeActionRequest::METHOD => {
+            method::CODE_ACTION => {
                 let params: CodeActionParams = read(params)?;
                 let file = self.file(&params.text_document.uri)?;
                 Ok(data(actions(file, &params)))
             }
-            request::Formatting::METHOD => {
-                let params: DocumentFormattingParams = read(params)?;
+            method::FORMATTING => {
+                let params: TextDocumentParams = read(params)?;
                 formatted(self.file(&params.text_document.uri)?).map(data)
             }
             _ => Err(Refused(ErrorCode::MethodNotFound, format!("'{method}' is not supported"))),
         }
     }
 
-    fn file(&self, uri: &Uri) -> Result<&File, Refused> {
-        let missing = || Refused(ErrorCode::InvalidParams, format!("'{}' is not open", uri.as_str()));
-        self.files.get(uri.as_str()).ok_or_else(missing)
+    fn file(&self, uri: &str) -> Result<&File, Refused> {
+        let missing = || Refused(ErrorCode::InvalidParams, format!("'{uri}' is not open"));
+        self.files.get(uri).ok_or_else(missing)
     }
 
     fn at(&self, place: &TextDocumentPositionParams) -> Result<(&File, usize), Refused> {
@@ -269,16 +255,14 @@ fn rename(file: &File, offset: usize, name: &str) -> Result<WorkspaceEdit, Refus
     Ok(one_file(file, edits))
 }
 
-#[expect(clippy::mutable_key_type, reason = "the protocol's type; its key is not changed")]
 fn one_file(file: &File, edits: Vec<TextEdit>) -> WorkspaceEdit {
-    let changes = HashMap::from([(file.uri.clone(), edits)]);
-    WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+    WorkspaceEdit { changes: BTreeMap::from([(file.uri.clone(), edits)]) }
 }
 
 /// The edits that format a document.
 fn formatted(file: &File) -> Result<Vec<TextEdit>, Refused> {
     let edits = edits(&file.text).map_err(|error| Refused(ErrorCode::RequestFailed, error.to_string()))?;
-    let edit = |(range, new_text): (Range<usize>, String)| TextEdit {
+    let edit = |(range, new_text): (std::ops::Range<usize>, String)| TextEdit {
         range: file.lines.range(&file.text, (range.start, range.end)),
         new_text,
     };
@@ -300,25 +284,15 @@ fn symbols(file: &File) -> Vec<DocumentSymbol> {
             }
         };
         let range = file.range(mention.span);
-        #[expect(deprecated, reason = "the field is there, and must be given")]
-        DocumentSymbol {
-            name: mention.named.name().to_owned(),
-            detail: Some(detail),
-            kind,
-            tags: None,
-            deprecated: None,
-            range,
-            selection_range: range,
-            children: None,
-        }
+        DocumentSymbol { name: mention.named.name().to_owned(), detail, kind, range, selection_range: range }
     };
     names.declared().map(symbol).collect()
 }
 
 /// The corrections of what was found in a range.
-fn actions(file: &File, params: &CodeActionParams) -> Vec<CodeActionOrCommand> {
+fn actions(file: &File, params: &CodeActionParams) -> Vec<CodeAction> {
     let asked = params.range;
-    let touches = |range: lsp_types::Range| range.start <= asked.end && asked.start <= range.end;
+    let touches = |range: crate::protocol::Range| range.start <= asked.end && asked.start <= range.end;
     let action = |finding: &stead_core::diag::Diagnostic| {
         let fix = finding.fix.as_ref().filter(|fix| fix.span.source == SourceId(0))?;
         let shown = file.shown(finding);
@@ -331,14 +305,13 @@ fn actions(file: &File, params: &CodeActionParams) -> Vec<CodeActionOrCommand> {
             "" => "Remove it".to_owned(),
             replacement => format!("Replace by {replacement}"),
         };
-        Some(CodeActionOrCommand::CodeAction(CodeAction {
+        Some(CodeAction {
             title,
-            kind: Some(CodeActionKind::QUICKFIX),
-            diagnostics: Some(vec![shown]),
-            edit: Some(one_file(file, edits)),
-            is_preferred: Some(true),
-            ..CodeAction::default()
-        }))
+            kind: CodeAction::QUICK_FIX,
+            diagnostics: vec![shown],
+            edit: one_file(file, edits),
+            is_preferred: true,
+        })
     };
     file.findings().iter().filter_map(action).collect()
 }
