@@ -26,13 +26,16 @@ use stead_release::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// How large the bundle is, and a report.
 const BUNDLE: usize = 20_480;
 const REPORT: usize = 2_048;
+/// How many machines connect at once.
+const CONNECTING: usize = 64;
 /// How long reports are sent.
 const REPORTING: Duration = Duration::from_secs(5);
 
@@ -43,7 +46,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let place = StorePlace::File(folder.path().join("fleet.db"));
     let roster = enrolled(&place, machines);
-    let mut controller = start(folder.path());
+    let controller = Arc::new(start(folder.path()));
     let load = || std::fs::read_to_string("/proc/loadavg").unwrap().trim().to_owned();
     println!("{machines} machines; load at the beginning: {}", load());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -51,8 +54,9 @@ fn main() {
     println!("load at the end: {}", load());
     // The machines end before what they ask.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    controller.child.kill().unwrap();
-    controller.child.wait().unwrap();
+    let mut child = Arc::into_inner(controller).unwrap().child;
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 fn keys(number: usize) -> MachineKeys {
@@ -235,15 +239,15 @@ impl Machine {
     }
 }
 
-async fn measured(controller: &Controller, machines: usize, roster: Machines) {
+async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machines) {
     let before = controller.memory();
     let began = Instant::now();
     let mut connected = connected(controller, machines).await;
-    println!("connected and asked once, one after the other: {:.1} s", began.elapsed().as_secs_f64());
+    println!("connected and asked once: {:.1} s", began.elapsed().as_secs_f64());
     let bundle = Bundle::new(None, ("main.yaml".to_owned(), "x".repeat(BUNDLE).into()), BTreeMap::new()).unwrap();
     let name: Digest = bundle.name().parse().unwrap();
     let (got, mut gets) = mpsc::unbounded_channel();
-    let reporting = connected.split_off(machines.saturating_sub(1000).max(1));
+    let reporting = connected.split_off(machines.saturating_sub(1000).max(machines / 2).max(2));
     let followers = connected.len();
     let mut operators = Operators::begin(controller, roster, &bundle).await;
     for machine in connected {
@@ -283,15 +287,20 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
     println!("memory at the end: {} MiB", controller.memory());
 }
 
-/// All machines with their connections, each with its session.
-async fn connected(controller: &Controller, machines: usize) -> Vec<Machine> {
-    let mut all = Vec::with_capacity(machines);
+/// All machines with their connections, each with its session. The first are not to wait for so long that the controller ends them.
+async fn connected(controller: &Arc<Controller>, machines: usize) -> Vec<Machine> {
+    let (room, mut joining) = (Arc::new(Semaphore::new(CONNECTING)), JoinSet::new());
     for number in 0..machines {
-        let connection = controller.connect().await;
-        let mut machine = Machine { number, connection, session: None, asked: 0 };
-        assert_eq!(machine.ask("GET", "/v1/desired?after=0", "", b"").await.status, 304);
-        all.push(machine);
+        let (controller, place) = (Arc::clone(controller), Arc::clone(&room).acquire_owned().await.unwrap());
+        joining.spawn(async move {
+            let mut machine = Machine { number, connection: controller.connect().await, session: None, asked: 0 };
+            assert_eq!(machine.ask("GET", "/v1/desired?after=0", "", b"").await.status, 304);
+            drop(place);
+            machine
+        });
     }
+    let mut all = joining.join_all().await;
+    all.sort_by_key(|machine| machine.number);
     all
 }
 

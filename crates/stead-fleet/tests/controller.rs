@@ -1,6 +1,7 @@
 //! A controller and machines on one machine, over TLS.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what it found, as tests do")]
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
 #[path = "support/cluster.rs"]
@@ -13,13 +14,17 @@ mod site;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use hyper::Request;
+use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::json;
 use site::{Operators, Program, Simulated, Site, bundle, operator, try_ask};
 use stead_core::bundle::{Bundle, Reach};
+use stead_fleet::server::Controller;
 use stead_fleet::store::{FleetStore, MachineId, StorePlace};
 use stead_protocol::{HoldRequest, StandingRequest, TokenRequest};
 use stead_release::{Digest, Fleet, Floor, Walk};
@@ -336,6 +341,17 @@ fn connections_without_a_word_keep_nobody_waiting() {
     let mut first = silent.into_iter().next().unwrap();
     first.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "it is ended by the controller");
+}
+
+/// Ten thousand machines wait: what each holds meanwhile is little.
+#[test]
+fn the_future_of_an_answer_is_small() {
+    fn size<F>(_: impl Fn(Arc<Controller>, Request<Incoming>) -> F) -> usize {
+        size_of::<F>()
+    }
+    let size = size(Controller::answer);
+    println!("an answer that is waited for holds {size} bytes");
+    assert!(size < 1600, "{size}");
 }
 
 /// Runs the program until it ends, and returns whether it succeeded and what it printed.

@@ -29,7 +29,11 @@ fn file(folder: &Path) -> StorePlace {
     StorePlace::File(folder.join("fleet.db"))
 }
 
-/// `STEAD_DOSE=10` keeps ten times as many reports, and prints what each takes and how long one waits while they go.
+/// The bytes of a report of one instance that changed, as agents sign it.
+const REPORT: usize = 2_200;
+
+/// `STEAD_DOSE=10` keeps ten times as many reports: those of a day of ten thousand machines, of which each changed something five times.
+/// It prints what they take, and how long one waits while they go.
 #[test]
 fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +54,8 @@ fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
     let mut store = place.open().unwrap();
     let machine = store.changes(0).unwrap().machines[0].id;
     let before = std::fs::metadata(folder.path().join("fleet.db")).unwrap().len();
-    let body = |number: u64| json!({ "number": number, "report": "x".repeat(570) }).to_string().into_bytes().into();
+    let body =
+        |number: u64| json!({ "number": number, "report": "x".repeat(REPORT - 30) }).to_string().into_bytes().into();
     for first in (1..=all).step_by(1000) {
         let reports = (first..(first + 1000).min(all + 1)).map(|number| (number, body(number))).collect();
         store.commit(&[vec![StoreWrite::Reports { machine, reports }]]).unwrap();
@@ -75,9 +80,11 @@ fn what_is_old_goes_a_little_at_a_time_and_reports_go_on() {
         (store.count_reports().unwrap() == new + sent).then_some(())
     });
     println!(
-        "{all} reports of 600 bytes: {} bytes each; the longest wait while they go: {longest:?} of {sent}",
-        written / all
+        "{all} reports of {REPORT} bytes: {} bytes each, {} MB for 50,000; the longest wait while they go: {longest:?} of {sent}",
+        written / all,
+        written / all * 50_000 / 1_000_000
     );
+    assert!(written / all < REPORT as u64 * 13 / 10, "{written} bytes for {all}");
     assert_eq!(store.reports(machine, all + 1, 100).unwrap().len() as u64, new, "those of the last days stay");
     let count =
         |table: &str| -> i64 { db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap() };

@@ -167,8 +167,9 @@ async fn connection<Place>(stream: TcpStream, acceptor: TlsAcceptor, controller:
     let Ok(Ok(mut stream)) = hello.await else { return };
     let mut stop = controller.stop.clone();
     let service = service_fn(move |request| {
-        let answered = Arc::clone(&controller).answer(request);
-        async move { Ok::<_, std::convert::Infallible>(answered.await) }
+        // A future that another one captures is in it twice: before it is awaited, and while it is.
+        let controller = Arc::clone(&controller);
+        async move { Ok::<_, std::convert::Infallible>(controller.answer(request).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LONGEST_HEAD);

@@ -156,7 +156,33 @@ where
     timeout(UNREAD, all).await.unwrap_or(false)
 }
 
+/// The answer to a request. What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
 async fn routed<B>(controller: &Arc<Controller>, request: Request<B>) -> Answered
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
+{
+    let (route, machine, asked) = match Box::pin(begun(controller, request)).await? {
+        Begun::OfMachine(route, machine, asked) => (route, machine, asked),
+        Begun::Answered(reply) => return Ok(reply),
+    };
+    match controller.answered(route, &machine, asked).await {
+        Err(reply) => {
+            let who = machine.row().name.to_string();
+            Err(Box::pin(controller.logged(route, &who, reply)).await)
+        }
+        answered => answered,
+    }
+}
+
+/// A request of which head and body were read.
+enum Begun {
+    /// A machine says that it asks.
+    OfMachine(&'static Route, Arc<Machine>, Box<Asked>),
+    /// Anybody else has asked, and this is the answer.
+    Answered(Reply),
+}
+
+async fn begun<B>(controller: &Arc<Controller>, request: Request<B>) -> Result<Begun, Box<Reply>>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
 {
@@ -166,7 +192,7 @@ where
         return Err(unread(refused(StatusCode::NOT_FOUND, "not found"), body, waits).await);
     };
     // Whoever is not known at all is refused before anything of a body is read.
-    let machine = match Box::pin(controller.known(route, &asked)).await {
+    let machine = match controller.known(route, &asked).await {
         Ok(machine) => machine,
         Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, body, waits).await),
     };
@@ -174,24 +200,17 @@ where
         Ok(body) => body,
         Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, body, waits).await),
     };
-    // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
-    let Some(machine) = machine else {
-        let answered = match route.action {
-            Action::Enrol => Box::pin(controller.enrol(&asked)).await,
-            Action::Accept => Box::pin(controller.take_account(&asked)).await,
-            _ => Box::pin(controller.of_operator(route, &asked)).await,
-        };
-        return match answered {
-            Err(reply) => Err(controller.logged(route, &asked.who(), reply).await),
-            answered => answered,
-        };
+    if let Some(machine) = machine {
+        return Ok(Begun::OfMachine(route, machine, Box::new(asked)));
+    }
+    let answered = match route.action {
+        Action::Enrol => controller.enrol(&asked).await,
+        Action::Accept => controller.take_account(&asked).await,
+        _ => Box::pin(controller.of_operator(route, &asked)).await,
     };
-    match controller.answered(route, &machine, asked).await {
-        Err(reply) => {
-            let who = machine.row().name.to_string();
-            Err(controller.logged(route, &who, reply).await)
-        }
-        answered => answered,
+    match answered {
+        Err(reply) => Err(controller.logged(route, &asked.who(), reply).await),
+        Ok(reply) => Ok(Begun::Answered(reply)),
     }
 }
 
@@ -218,8 +237,8 @@ where
 
 impl Controller {
     /// The answer to a machine.
-    async fn answered(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
-        let (is_by_key, life) = self.proved(machine, &asked).await?;
+    async fn answered(&self, route: &Route, machine: &Machine, asked: Box<Asked>) -> Answered {
+        let (is_by_key, life) = Box::pin(self.proved(machine, &asked)).await?;
         let standing = machine.row().standing;
         match standing {
             Standing::Admitted => {}
@@ -336,7 +355,7 @@ impl Controller {
         }
     }
 
-    async fn of_machine(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
+    async fn of_machine(&self, route: &Route, machine: &Machine, asked: Box<Asked>) -> Answered {
         match route.action {
             Action::Reports => self.reports(machine, &asked).await,
             Action::Root => self.statement(Chain::Root, 1).await,
@@ -353,7 +372,7 @@ impl Controller {
     }
 
     /// Answers when there is something newer than what the machine has, or when its time is over.
-    async fn desired(&self, machine: &Machine, asked: Asked, life: u64) -> Answered {
+    async fn desired(&self, machine: &Machine, asked: Box<Asked>, life: u64) -> Answered {
         let after: u64 = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
         let until = Instant::now() + asked.wait();
         let has = asked.header(IF_NONE_MATCH.as_str()).map(str::to_owned);
@@ -369,7 +388,7 @@ impl Controller {
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
                 let tag = format!("\"{channel}-{number}-{signers}-{roster}-{sealed}-{}\"", self.epoch());
                 if has.as_deref() != Some(&*tag) {
-                    let made = self.desired_answer(&channel, after, (number, signers, roster));
+                    let made = Box::pin(self.desired_answer(&channel, after, (number, signers, roster)));
                     let answer = Box::pin(self.cache.get_or(format!("{tag} {after}"), made)).await?;
                     return Ok(with(bytes_of("application/json", answer), ETAG, &tag));
                 }
