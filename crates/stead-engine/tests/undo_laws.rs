@@ -51,9 +51,11 @@ struct Scene {
 
 impl Scene {
     fn new(start: &str) -> Self {
-        let store = tempfile::tempdir().unwrap();
+        // Thousands of runs would wait for the disk.
+        let memory = Path::new("/dev/shm");
+        let store = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let (keys, _) = Keys::load(&Folder::create(store.path()).unwrap(), None, false).unwrap();
-        Self { world: World::build(start), store, keys, host: Host::new(HostOptions::default()), runs: 0 }
+        Self { world: World::build_in_memory(start), store, keys, host: Host::new(HostOptions::default()), runs: 0 }
     }
 
     fn root(&self) -> &Path {
@@ -91,7 +93,11 @@ impl Scene {
 
     /// Takes back what a run changed, as far as `most` sets.
     fn undo(&mut self, images: &[u8], most: usize) -> (Run, Vec<u8>) {
-        let document = self.read(images).document("a", &self.host, false).unwrap();
+        self.undo_with(images, most, false)
+    }
+
+    fn undo_with(&mut self, images: &[u8], most: usize, force: bool) -> (Run, Vec<u8>) {
+        let document = self.read(images).document("a", &self.host, force).unwrap();
         let parameters: Json = serde_json::from_str(&document.parameters).unwrap();
         let parameters = Value::from(parameters["parameters"].clone()).as_object().unwrap().clone();
         self.run(&document.host, &document.text, parameters, most)
@@ -152,6 +158,83 @@ struct Counts {
     whole: usize,
     changed: usize,
     named: usize,
+    /// Those of which `--force` took back what is refused without.
+    forced: usize,
+}
+
+/// What is left of a file of images where its run was killed in its last set, which had changed something: none, one or more of the records
+/// of what that left.
+fn killed_in_the_last_set(images: &[u8], keys: &Keys, numbers: &mut Numbers) -> Option<Vec<u8>> {
+    let mut ends = vec![images.iter().position(|byte| *byte == b'\n').unwrap() + 1];
+    while let Some(length) = images.get(*ends.last().unwrap()..).and_then(|rest| rest.first_chunk::<4>()) {
+        ends.push(ends.last().unwrap() + 4 + usize::try_from(u32::from_be_bytes(*length)).unwrap());
+    }
+    let entries = images::read(images, keys).unwrap();
+    let of = |entry: &images::Entry| match entry {
+        images::Entry::Left { instance, .. } => Some(instance.clone()),
+        _ => None,
+    };
+    let last = entries.iter().rposition(|(entry, _)| of(entry).is_some())?;
+    let is_same = |at: &usize| of(&entries[*at].0) == of(&entries[last].0);
+    let first = (0..=last).rev().take_while(is_same).last()?;
+    Some(images[..ends[first + numbers.below(last + 1 - first)]].to_vec())
+}
+
+/// Somebody has something else in the place of a file or a link that a run made or changed. Returns whether there is one.
+fn meddle(root: &Path, before: &Content, after: &Content, numbers: &mut Numbers) -> bool {
+    let is_changed = |path: &&OsString| after.get(*path) != before.get(*path) && !root.join(path).is_dir();
+    let changed: Vec<_> = before.keys().chain(after.keys()).filter(is_changed).collect();
+    let Some(path) = (!changed.is_empty()).then(|| root.join(changed[numbers.below(changed.len())])) else {
+        return false;
+    };
+    let is_there = fs::symlink_metadata(&path).is_ok();
+    if !is_there && !path.parent().unwrap().is_dir() {
+        return false;
+    }
+    if is_there {
+        fs::remove_file(&path).unwrap();
+    }
+    match numbers.below(4) {
+        0 if is_there => {}
+        1 => fs::create_dir(path).unwrap(),
+        2 => std::os::unix::fs::symlink("of somebody", path).unwrap(),
+        _ => fs::write(path, "of somebody").unwrap(),
+    }
+    true
+}
+
+/// A run is killed in its last set, or what it changed is changed by somebody else. It is refused by name where it is not known to be as
+/// the run left it, and comes back with `--force`, which can be taken back as well.
+fn forced(start: &str, document: &str, number: u64, counts: &mut Counts) {
+    let (mut scene, mut numbers) = (Scene::new(start), Numbers::of(42, number));
+    let before = content(scene.root());
+    let is_killed = number % 20 < 10;
+    let most = if is_killed { 1 + numbers.below(5) } else { usize::MAX };
+    let (_, mut images) = scene.run(&scene.host.clone(), document, Object::new(), most);
+    let after = content(scene.root());
+    if !scene.read(&images).kept().is_empty() {
+        counts.named += 1;
+        return;
+    }
+    if is_killed {
+        let Some(torn) = killed_in_the_last_set(&images, &scene.keys, &mut numbers) else { return };
+        images = torn;
+    } else if !meddle(scene.root(), &before, &after, &mut numbers) {
+        return;
+    }
+    let labelled =
+        |scene: &Scene, what: &str| format!("{number}: {what}\n{start}{document}\nleft:\n{}", scene.world.tree());
+    let (undone, _) = scene.undo(&images, usize::MAX);
+    let (why, left) = (failed(&undone), content(scene.root()));
+    let is_named = why.iter().any(|why| why.contains("--force takes it back") || why.contains("is not of the run"));
+    assert!(left == before || is_named, "{}", labelled(&scene, &format!("{why:?}")));
+    let (undone, undo) = scene.undo_with(&images, usize::MAX, true);
+    assert!(failed(&undone).is_empty(), "{}", labelled(&scene, &format!("{:?}", failed(&undone))));
+    assert!(content(scene.root()) == before, "{}", labelled(&scene, "not taken back with --force"));
+    let (redone, _) = scene.undo(&undo, usize::MAX);
+    assert!(failed(&redone).is_empty(), "{}", labelled(&scene, &format!("{:?}", failed(&redone))));
+    assert!(content(scene.root()) == left, "{}", labelled(&scene, "the undo was not taken back"));
+    counts.forced += usize::from(left != before);
 }
 
 /// Applies and takes back, then takes the undo back, and that. Every second undo is cut after a set, and begun again.
@@ -197,9 +280,15 @@ fn what_a_run_changed_is_taken_back() {
         let pair = Pair::of(number);
         law(&pair.start, &pair.document, number, &mut counts);
         law(&start, &system_document(number), number, &mut counts);
+        if number % 10 == 3 {
+            forced(&pair.start, &pair.document, number, &mut counts);
+            forced(&start, &system_document(number), number, &mut counts);
+        }
     }
-    let Counts { whole, changed, named } = counts;
+    let Counts { whole, changed, named, forced } = counts;
     println!("{whole} runs taken back whole, of which {changed} changed something; {named} named what they cannot");
+    println!("{forced} needed --force");
+    assert!(forced > 0, "a kill or a change by somebody else is not known to be of the run");
     assert!(changed * 2 > whole, "most runs change something");
     assert!(whole > named, "most runs are taken back whole");
 }

@@ -14,6 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use random::Numbers;
 use serde_json::{Value as Json, json};
@@ -21,6 +22,7 @@ use stead_core::event::{Mode, Status};
 use stead_core::manifest::UndoWay;
 use stead_core::run::Run;
 use stead_core::value::{Object, Value};
+use stead_core::wait::{Curve, Wait};
 use stead_engine::provider::{
     Capabilities, Context, EmbeddedResource, Execution, Failure, FailureKind, Implementation, Manifest, Plain,
     Provider, Schema, SetReply, State, TypeName, Version, WayBack,
@@ -31,6 +33,9 @@ use stead_host::store::images::{self, Images, OnFailure};
 use stead_system::folder::Folder;
 use stead_system::fs::SystemPath;
 use stead_testkit::times;
+
+/// What stays down is tried again: thousands of runs would wait for that.
+const SHORT: Wait = Wait { curve: Curve::Static(Duration::from_millis(1)), cap: Duration::from_millis(1), jitter: 0.0 };
 
 const FILES: [&str; 5] = ["a", "b", "c", "made/d", "links/e"];
 
@@ -117,7 +122,9 @@ struct Scene {
 
 impl Scene {
     fn new(numbers: &mut Numbers, daemon: Daemon) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // Thousands of runs would wait for the disk.
+        let memory = Path::new("/dev/shm");
+        let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         fs::create_dir(root.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", root.path().join("links")).unwrap();
         for name in FILES.iter().filter(|name| !name.starts_with("made")) {
@@ -128,7 +135,7 @@ impl Scene {
         let capabilities = Capabilities { get: true, set: true, ..Capabilities::default() };
         let (name, version) = (TypeName::parse("Test/Daemon").unwrap(), Version::parse("1.0.0").unwrap());
         let new = Manifest::new(name, version, Implementation::InProcess);
-        let manifest = Manifest { capabilities, undo: UndoWay::State, ..new };
+        let manifest = Manifest { capabilities, undo: UndoWay::State, reconcile_wait: Some(SHORT), ..new };
         let resources = vec![EmbeddedResource::new(manifest, Arc::new(daemon.clone())).unwrap()];
         Self { root, daemon, host: Host::new(HostOptions { resources, ..HostOptions::default() }) }
     }

@@ -78,15 +78,17 @@ pub fn times(variable: &str, usual: usize) -> usize {
     asked(variable).unwrap_or_else(|| usual * asked("STEAD_DOSE").unwrap_or(1))
 }
 
-/// How many cases a law is tried with: what `PROPTEST_CASES` asks for, which is for all laws, or as often as [`times`] says.
+/// How many cases a law is tried with: what its own variable asks for, or `PROPTEST_CASES`, which is for all laws, or as often as
+/// [`times`] says.
 ///
 /// # Panics
 /// When a variable holds no number.
 pub fn cases(variable: &str, usual: usize) -> u32 {
-    u32::try_from(asked(ALL_LAWS).unwrap_or_else(|| times(variable, usual))).unwrap_or(u32::MAX)
+    let stated = asked(variable).or_else(|| asked(ALL_LAWS));
+    u32::try_from(stated.unwrap_or_else(|| times(variable, usual))).unwrap_or(u32::MAX)
 }
 
-/// The variable that asks for a number of cases of each law: one that has no variable of its own is tried as often as it says.
+/// The variable that asks for a number of cases of each law whose own variable is not set.
 pub const ALL_LAWS: &str = "PROPTEST_CASES";
 
 /// The number that an environment variable asks for, if it is set.
@@ -432,6 +434,23 @@ mod tests {
             case.section(name);
         }
         case.unknown_section(computed)
+    }
+
+    /// A night asks for more cases of some laws than of all.
+    #[test]
+    fn the_own_variable_of_a_law_counts_before_that_of_all() {
+        const OWN: &str = "STEAD_TEST_CASES";
+        if std::env::var_os(OWN).is_some() {
+            assert_eq!((cases(OWN, 1), cases("STEAD_TEST_CASES_OF_ANOTHER", 1)), (10_000, 2560));
+            return;
+        }
+        let own = std::thread::current().name().unwrap().to_owned();
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &own])
+            .envs([(OWN, "10000"), (ALL_LAWS, "2560")])
+            .output()
+            .unwrap();
+        assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
     }
 
     /// Started as a shell starts what runs in the background, a program that it starts can be interrupted all the same.
