@@ -202,7 +202,7 @@ impl ResourceInstances {
             _ => return Err(failed(&record.finding().map_or_else(String::new, |it| finding_line(it, &sources)))),
         };
         let (type_name, depends_on, metadata) = (None, Vec::new(), None);
-        let found = Exported { type_name, name: Some(name), properties: state, depends_on, metadata };
+        let found = Exported { type_name, name: Some(name), properties: escaped(state), depends_on, metadata };
         self.instance(0, &found, &mut BTreeMap::new())
     }
 
@@ -217,7 +217,8 @@ impl ResourceInstances {
         found.iter().enumerate().map(|(at, each)| self.instance(at, each, &mut schemas)).collect()
     }
 
-    /// An instance as a document has it: without what can only be read, by the schema of its type.
+    /// An instance as a document has it, which its properties are for already: without what can only be read, by the schema of its
+    /// type.
     fn instance(&self, at: usize, found: &Exported, schemas: &mut BTreeMap<String, Json>) -> Result<Json, Exit> {
         let mut whole = exported_instance(&self.0.manifest.type_name, at, found, Duration::ZERO);
         let type_name = whole["type"].as_str().unwrap_or_default().to_owned();
@@ -231,8 +232,7 @@ impl ResourceInstances {
         let mut instance = Map::new();
         for name in ["name", "type", "dependsOn", "properties", "metadata"] {
             let Some(value) = whole.get_mut(name).map(Json::take) else { continue };
-            let is_text = ["name", "properties"].contains(&name);
-            let value = if is_text { escaped(Value::from(value)).to_redacted_json() } else { value };
+            let value = if name == "name" { escaped(Value::from(value)).to_redacted_json() } else { value };
             instance.insert(name.to_owned(), value);
         }
         Ok(Json::Object(instance))
