@@ -22,6 +22,8 @@ pub(crate) struct Arguments {
     undo: Option<Ident>,
     has_states: bool,
     is_line: bool,
+    /// A field whose command every set runs, and those of which one says when not.
+    repeated: Vec<Ident>,
     /// Fields of which at most one may be stated.
     exclusive: Vec<Vec<Ident>>,
     /// Fields of which an instance that is to exist states one, and with true every instance.
@@ -41,6 +43,7 @@ impl Parse for Arguments {
             undo: None,
             has_states: false,
             is_line: false,
+            repeated: Vec::new(),
             exclusive: Vec::new(),
             any: Vec::new(),
         };
@@ -57,6 +60,7 @@ impl Arguments {
         match word.to_string().as_str() {
             "state" => self.has_states = true,
             "line" => self.is_line = true,
+            "repeated" => self.repeated = listed(input)?,
             "tags" => self.tags = listed(input)?,
             "exclusive" => self.exclusive.push(listed(input)?),
             "any" => self.any.push((listed(input)?, false)),
@@ -68,7 +72,7 @@ impl Arguments {
             "undo" => self.undo = Some(assigned(input)?),
             "capabilities" => self.capabilities = Some(assigned(input)?),
             _ => {
-                let known = "about, example, tags, capabilities, undo, line, schema, title, exclusive, any, always_any or state";
+                let known = "about, example, tags, capabilities, undo, line, repeated, schema, title, exclusive, any, always_any or state";
                 return Err(Error::new(word.span(), format!("expected {known}")));
             }
         }
@@ -118,7 +122,8 @@ fn check(arguments: &Arguments, properties: &[Property]) -> Result<()> {
             "`any` needs a field `exist: bool`, and names fields; without one use `always_any`",
         ));
     }
-    for field in arguments.exclusive.iter().chain(any.map(|(group, _)| group)).flatten() {
+    let fields = arguments.exclusive.iter().chain(any.map(|(group, _)| group)).flatten().chain(&arguments.repeated);
+    for field in fields {
         match properties.iter().find(|property| property.ident == *field) {
             None => return Err(Error::new(field.span(), format!("there is no field `{field}`"))),
             Some(property) if !property.is_optional() => {
@@ -203,6 +208,9 @@ impl Declaration {
         let capabilities = capabilities.as_ref().map_or_else(|| quote!(crate::ALL_BUT_EXPORT), |it| quote!(#it));
         let schema = schema.as_ref().map_or_else(|| quote!(crate::schema::of::<Self>), |it| quote!(#it));
         let undo = undo.as_ref().map_or_else(|| quote!(Files), |it| quote!(#it));
+        let property = |field: &Ident| self.properties.iter().find(|it| it.ident == *field);
+        let repeated: Vec<&str> =
+            self.arguments.repeated.iter().filter_map(|field| Some(property(field)?.name.as_str())).collect();
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
         let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
         let removal = self.names_of(|it| it.is_of_removal);
@@ -229,6 +237,7 @@ impl Declaration {
                     capabilities: #capabilities,
                     undo: ::stead_core::manifest::UndoWay::#undo,
                     is_line: #is_line,
+                    repeated: &[#(#repeated),*],
                     schema: #schema,
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];

@@ -13,6 +13,7 @@ use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{Sources, Span};
+use stead_resources::builtin_of;
 
 use crate::delivery::Delivery;
 use crate::managing::Gone;
@@ -101,12 +102,12 @@ impl Prepared {
         };
         let is_after_something =
             move |id: NodeId| std::iter::successors(Some(id), |id| self.graph.container(*id)).any(is_handler);
-        let commands = self.graph.iter().filter(|(_, node)| node.manifest.type_name.as_str() == "Stead/Command");
-        let always = commands.filter_map(move |(id, _)| {
+        let always = self.graph.iter().filter_map(move |(id, node)| {
+            let [runs, unless @ ..] = builtin_of(&node.manifest)?.repeated else { return None };
             let instance = self.graph.declaration(id);
             let stated = instance.properties.as_ref()?.entries()?;
             let has = |names: &[&str]| stated.iter().any(|entry| names.contains(&&*entry.key));
-            (has(&["set"]) && !has(&["test", "creates"]) && !is_after_something(id)).then_some(instance)
+            (has(&[*runs]) && !has(unless) && !is_after_something(id)).then_some(instance)
         });
         always.map(|instance| {
             let message = "this command runs on every apply: nothing says when it is not needed";

@@ -97,6 +97,8 @@ pub struct BuiltIn {
     pub example: &'static str,
     /// True if a file has a line of it beside lines of others, so that its state is set again without the file.
     pub is_line: bool,
+    /// The property whose command every set runs, and behind it those of which one says when not; empty of other types.
+    pub repeated: &'static [&'static str],
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
     compiled: Arc<OnceLock<Option<Arc<Schema>>>>,
@@ -214,6 +216,7 @@ struct Profile {
     capabilities: Capabilities,
     undo: UndoWay,
     is_line: bool,
+    repeated: &'static [&'static str],
     /// Makes the JSON Schema of its properties.
     schema: fn() -> Json,
 }
@@ -235,6 +238,7 @@ impl Profile {
             schema: Arc::new(LazyLock::new(self.schema)),
             compiled: Arc::default(),
             is_line: self.is_line,
+            repeated: self.repeated,
             provider,
             printed: None,
             shown: &[],

@@ -37,6 +37,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     undo = Cannot,
     capabilities = Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
     always_any(get, test, set, creates),
+    repeated(set, test, creates),
 )]
 struct Properties<'a> {
     /// Reads the state; what it prints becomes 'output'. Text is run by '/bin/sh -c', an array is a program and its

@@ -23,6 +23,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
         capabilities,
         undo: UndoWay::Files,
         is_line: false,
+        repeated: &[],
         schema,
     };
     [
