@@ -330,6 +330,53 @@ fn a_table_becomes_as_it_is_stated_and_can_be_taken_back() {
     println!("{cases} tables were set and taken back");
 }
 
+/// Files of the folder count as nft reads them: by any name and through links. It would wait for a FIFO.
+#[test]
+fn files_of_any_kind_and_name_count_as_nft_reads_them() {
+    if !is_apart("files_of_any_kind_and_name_count_as_nft_reads_them") {
+        return;
+    }
+    let subject = Subject::new();
+    let desired = json!({"name": "t", "content": "chain c {\n  drop\n}\n"});
+    subject.set(&desired).unwrap();
+    let is_same = || assert_eq!(subject.differing(&desired), [""; 0]);
+    for name in ["a b.nft", "q\"q.nft", "q'q.nft", "g[x]g.nft", "g*g.nft", "b\\b.nft"] {
+        let path = format!("{FOLDER}/{name}");
+        fs::write(&path, "table inet other {\n}\n").unwrap();
+        is_same();
+        fs::write(&path, "add rule inet nowhere c drop\n").unwrap();
+        assert_eq!(subject.differing(&desired), ["boot"], "{name}");
+        let said = subject.refused(&desired);
+        assert!(said.contains(&format!("{path}:1:")), "{name}: {said}");
+        fs::remove_file(path).unwrap();
+    }
+    let path = format!("{FOLDER}/odd.nft");
+    let link = |target: &str| std::os::unix::fs::symlink(target, &path).unwrap();
+    let refused = |why: &str| {
+        let said = subject.refused(&desired);
+        assert!(said.contains(&path) && said.contains(why), "{said}");
+        fs::remove_file(&path).unwrap();
+    };
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    refused("FIFO");
+    link("odd.nft");
+    refused("Too many levels of symbolic links");
+    fs::write("/etc/other", "add rule inet nowhere c drop\n").unwrap();
+    link("/etc/other");
+    refused("No such file or directory");
+    for target in ["/dev/null", "/etc", "/nowhere"] {
+        link(target);
+        is_same();
+        fs::remove_file(&path).unwrap();
+    }
+    fs::File::create(&path).unwrap().set_len(100 << 20).unwrap();
+    let said = subject.set(&desired).err().unwrap();
+    assert!(said.contains(&path) && said.contains("has more than"), "{said}");
+    // One that nft does not read may be anything.
+    fs::rename(&path, format!("{FOLDER}/odd.bak")).unwrap();
+    is_same();
+}
+
 /// What filters in the same way is equal, and nothing else is.
 #[test]
 fn tables_are_compared_by_what_they_do() {

@@ -81,11 +81,11 @@ impl<'a> Table<'a> {
         behind.iter().any(|statement| self.is_included_by(statement))
     }
 
-    /// The main file with one line for each file that it includes beside that of the table, which is read from another place, if there is one.
-    pub(super) fn composed(&self, main: &str, folder: &[String], own: Option<&str>) -> String {
+    /// The main file with one line for each file that it includes beside that of the table, each with the place that it is read from;
+    /// so is that of the table, if there is one.
+    pub(super) fn composed(&self, main: &str, beside: &[(String, String)], own: Option<&str>) -> String {
         let path = self.path();
-        let paths = folder.iter().map(|name| format!("{FOLDER}/{name}")).filter(|other| *other != path);
-        let mut files: Vec<(String, String)> = paths.map(|other| (other.clone(), other)).collect();
+        let mut files: Vec<(String, String)> = beside.iter().filter(|(other, _)| *other != path).cloned().collect();
         files.extend(own.map(|own| (path.clone(), own.to_owned())));
         files.sort();
         let included = |statement: &str| {
@@ -140,6 +140,12 @@ impl<'a> Table<'a> {
         };
         FileEdit { path: main.to_owned(), missing: Missing::create_if(true), edit: Box::new(edit) }
     }
+}
+
+/// Returns whether a main file reads a file of the folder, or would once it has the line for tables.
+pub(super) fn is_read(main: &str, path: &str) -> bool {
+    let patterns = main.lines().flat_map(statements).filter_map(pattern).chain(pattern(INCLUDE));
+    patterns.into_iter().any(|pattern| includes(pattern, path))
 }
 
 /// The statements of a line, without its comment.
@@ -202,15 +208,16 @@ mod tests {
     #[test]
     fn what_is_included_is_named_one_by_one() {
         let table = Table { family: "inet", name: "t" };
-        let folder = ["a.nft", "inet-t.nft", "z.nft"].map(str::to_owned);
+        let at = |name: &str, at: &str| (format!("{FOLDER}/{name}"), at.to_owned());
+        let beside = [at("a.nft", "/etc/nftables.d/a.nft"), at("inet-t.nft", "/old"), at("z\".nft", "/z")];
         let main = "flush ruleset # all\nadd table ip a; include \"nftables.d/*\"; add table ip b\ninclude \"/x\"\n";
-        let composed = table.composed(main, &folder, Some("/new"));
-        let includes = "include \"/etc/nftables.d/a.nft\"; include \"/new\"; include \"/etc/nftables.d/z.nft\"";
+        let composed = table.composed(main, &beside, Some("/new"));
+        let includes = "include \"/etc/nftables.d/a.nft\"; include \"/new\"; include \"/z\"";
         assert_eq!(
             composed,
             format!("flush ruleset # all\nadd table ip a; {includes}; add table ip b\ninclude \"/x\"\n")
         );
-        assert!(!table.composed(main, &folder, None).contains("inet-t"));
+        assert!(!table.composed(main, &beside, None).contains("inet-t"));
     }
 
     #[test]

@@ -31,10 +31,15 @@ pub(super) struct Found {
 pub(super) struct Read {
     /// The text of the main file.
     pub(super) main: String,
-    /// The names of the files in the folder.
-    pub(super) folder: Vec<String>,
-    /// All of their texts.
-    pub(super) beside: String,
+    /// The files of the folder that it reads.
+    pub(super) folder: Vec<Beside>,
+}
+
+/// A file of the folder that nftables.service reads.
+pub(super) struct Beside {
+    pub(super) path: String,
+    /// Its text; of what is not a file none.
+    pub(super) text: Option<String>,
 }
 
 impl Found {
@@ -84,8 +89,7 @@ impl Found {
         content: &str,
     ) -> Result<AtBoot, Failure> {
         let stated = self.meant(cx, table, content)?;
-        let mentions = format!("{}{text}", self.read.beside);
-        kernel::at_boot(cx, table, &ReadAtBoot { main, folder: &self.read.folder, text, mentions: &mentions }, &stated)
+        kernel::at_boot(cx, table, &ReadAtBoot { main, folder: &self.read.folder, text }, &stated)
     }
 
     /// The rules that a content comes to.

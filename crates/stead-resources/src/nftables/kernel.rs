@@ -9,6 +9,7 @@ use stead_system::fs::SystemPath;
 use stead_system::memory_file::MemoryFile;
 
 use super::boot::{Table, main_file};
+use super::found::Beside;
 use crate::input::{blocked, invalid, transient};
 use crate::program::{self, Ended, Invocation, SearchPath, SystemProgram};
 
@@ -44,12 +45,18 @@ pub(super) struct Rules {
 pub(super) struct ReadAtBoot<'a> {
     /// The text of the main file.
     pub(super) main: &'a str,
-    /// The names of the files beside that of the table.
-    pub(super) folder: &'a [String],
+    /// The files of the folder.
+    pub(super) folder: &'a [Beside],
     /// The text of that of the table.
     pub(super) text: &'a str,
-    /// All of these texts, for the interfaces that they name.
-    pub(super) mentions: &'a str,
+}
+
+impl ReadAtBoot<'_> {
+    /// Returns whether one of the texts has a word.
+    fn mention(&self, word: &str) -> bool {
+        let beside = self.folder.iter().filter_map(|file| file.text.as_deref());
+        beside.chain([self.main, self.text]).any(|text| text.contains(word))
+    }
 }
 
 /// The fate of a table at boot.
@@ -98,7 +105,7 @@ pub(super) fn listed(cx: &Context, table: &Table<'_>) -> Result<String, Failure>
 /// The content that a table has once a text of it is loaded, which is tried in a network of its own.
 pub(super) fn meant(cx: &Context, table: &Table<'_>, content: &str, property: &str) -> Result<Rules, Failure> {
     let text = text_file(&table.text(content))?;
-    let ended = load_apart(cx, table, &text, content)?;
+    let ended = load_apart(cx, table, &text, &|word| content.contains(word))?;
     if ended.code == 0 {
         return Rules::of_both(&ended.output);
     }
@@ -114,11 +121,26 @@ pub(super) fn at_boot(
     read: &ReadAtBoot<'_>,
     stated: &Rules,
 ) -> Result<AtBoot, Failure> {
-    let own = text_file(read.text)?;
-    let own_path = own.path().display().to_string();
-    let text = table.composed(read.main, read.folder, Some(&own_path));
+    let own_path = table.path();
+    if let Some(odd) = read.folder.iter().find(|file| file.text.is_none() && file.path != own_path) {
+        let why = format!("'{}' is a device, a FIFO or a socket: nft does not come to its end", odd.path);
+        return Ok(AtBoot::Refused(why));
+    }
+    // nft takes some names for patterns, and finds such files by another pattern.
+    let has_odd_name = |file: &&Beside| file.path.contains(['"', '*', '?', '[', '\\']);
+    let named = read.folder.iter().filter(|file| file.path != own_path);
+    let (odd, plain): (Vec<_>, Vec<_>) = named.partition(has_odd_name);
+    let mut copies = vec![(own_path, text_file(read.text)?)];
+    for file in odd {
+        copies.push((file.path.clone(), text_file(file.text.as_deref().unwrap_or_default())?));
+    }
+    let mut places: Vec<(String, String)> =
+        copies.iter().map(|(path, copy)| (path.clone(), copy.path().display().to_string())).collect();
+    let beside: Vec<_> =
+        plain.iter().map(|file| (file.path.clone(), file.path.clone())).chain(places.iter().skip(1).cloned()).collect();
+    let text = table.composed(read.main, &beside, places.first().map(|(_, at)| at.as_str()));
     let composed = text_file(&text)?;
-    let ended = load_apart(cx, table, &composed, read.mentions)?;
+    let ended = load_apart(cx, table, &composed, &|word| read.mention(word))?;
     match ended.code {
         0 if Rules::of_both(&ended.output)? == *stated => Ok(AtBoot::Stated),
         0 | NO_TABLE => Ok(AtBoot::Other),
@@ -130,23 +152,31 @@ pub(super) fn at_boot(
             if ended.code == 0 {
                 return Ok(AtBoot::Stated);
             }
-            let places = [(&path, main_file(cx).to_owned()), (&own_path, table.path())];
-            let places = places.map(|(path, shown)| (format!("{path}:"), format!("{shown}:")));
-            let shown =
-                |line: &str| places.iter().fold(line.to_owned(), |line, (path, shown)| line.replace(path, shown));
+            places.push((main_file(cx).to_owned(), path));
+            let shown = |line: &str| {
+                let named = |line: String, (shown, at): &(String, String)| {
+                    line.replace(&format!("{at}:"), &format!("{shown}:"))
+                };
+                places.iter().fold(line.to_owned(), named)
+            };
             Ok(AtBoot::Refused(ended.errors().map(shown).collect::<Vec<_>>().join("\n")))
         }
         _ => Err(ended.failure("nft in a network namespace of its own")),
     }
 }
 
-/// Loads a text into an empty network, in which there are the interfaces that another text mentions.
-fn load_apart(cx: &Context, table: &Table<'_>, text: &MemoryFile, mentions: &str) -> Result<Ended, Failure> {
+/// Loads a text into an empty network, in which there are the interfaces that it names, with all that it includes.
+fn load_apart(
+    cx: &Context,
+    table: &Table<'_>,
+    text: &MemoryFile,
+    mentions: &dyn Fn(&str) -> bool,
+) -> Result<Ended, Failure> {
     let found = |program: &SystemProgram| program.find().map_err(|missing| missing.failure);
     let ip = IP.find().ok();
     // A rule about an interface is loaded where one has the name. Of loopback there is one already.
     let interfaces = stead_system::network::interfaces().into_keys().filter(|_| ip.is_some());
-    let interfaces = interfaces.filter(|name| name != "lo" && mentions.contains(name.as_str()));
+    let interfaces = interfaces.filter(|name| name != "lo" && mentions(name));
     let own = [table.family.into(), table.name.into(), ip.clone().unwrap_or_default().into_os_string()];
     let words = ["-n", "--"].map(OsString::from).into_iter().chain([found(&SHELL)?.into_os_string()]);
     let words = words.chain(["-c", LOAD, "stead"].map(OsString::from));

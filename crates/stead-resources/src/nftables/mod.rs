@@ -1,5 +1,6 @@
 //! `Stead/Nftables`: a table of nftables.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
@@ -8,9 +9,10 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{FileKind, FsError};
 
 use crate::declared::Declared as _;
-use crate::edit::{self, FileLocks, Steps, files_in};
+use crate::edit::{self, FileLocks, Steps, entries_in, files_in};
 use crate::file::Files;
 use crate::input::{ReadOnly, blocked, invalid, read, read_each};
 use crate::text::{TableName, TableText, words};
@@ -21,8 +23,11 @@ mod found;
 mod kernel;
 
 use boot::{FOLDER, Table, main_file};
-use found::{Found, Read};
+use found::{Beside, Found, Read};
 use kernel::AtBoot;
+
+/// More than a file of rules has, with all elements of its sets.
+const MAX_SIZE: u64 = 64 << 20;
 
 /// A table of nftables with all that is in it: in the running kernel, and in a file that `nftables.service` reads at boot. `nft -c`
 /// checks it first, in what-if too. It takes the place of a table of the same name as one transaction; its counters begin at 0
@@ -212,14 +217,36 @@ impl Tables {
         let text = if is_there { self.texts.look(cx, &cx.resolve(table.path()))? } else { None };
         let main = self.texts.look(cx, &cx.resolve(main_file(cx)))?;
         let main = main.map_or_else(String::new, |main| main.content.clone());
-        let folder = if is_live(cx) { files_in(cx, FOLDER)? } else { Vec::new() };
-        let mut beside = main.clone();
-        for name in &folder {
-            let text = self.texts.look(cx, &cx.resolve(format!("{FOLDER}/{name}")))?;
-            beside.extend(text.iter().map(|text| text.content.as_str()));
-        }
+        let folder = if is_live(cx) { self.read_at_boot(cx, &main)? } else { Vec::new() };
         let rules = if is_live(cx) { kernel::in_force(cx, table)? } else { None };
-        Ok(Found::new(table, text.map(|text| text.content.clone()), Read { main, folder, beside }, rules))
+        Ok(Found::new(table, text.map(|text| text.content.clone()), Read { main, folder }, rules))
+    }
+
+    /// The files of the folder that nftables.service reads, as it finds them: through links, and no directories.
+    fn read_at_boot(&self, cx: &Context, main: &str) -> Result<Vec<Beside>, Failure> {
+        let mut found = Vec::new();
+        for (name, kind) in entries_in(cx, FOLDER)? {
+            let path = format!("{FOLDER}/{}", name.to_string_lossy());
+            let at = cx.resolve(Path::new(FOLDER).join(&name));
+            let is_empty = at.link_target().is_some_and(|target| target == Path::new("/dev/null"));
+            if is_empty || !boot::is_read(main, &path) {
+                continue;
+            }
+            let text = match at.followed().map_or(kind, |status| status.kind) {
+                FileKind::Directory => continue,
+                FileKind::Special => None,
+                FileKind::File if kind == FileKind::File => self.texts.look(cx, &at)?.map(|text| text.content.clone()),
+                // nft says of a link in circles that it is one, and passes over one that leads nowhere.
+                FileKind::File | FileKind::Symlink => match cx.system_root.read(&path, MAX_SIZE) {
+                    Ok(Some(content)) => Some(String::from_utf8_lossy(&content.bytes).into_owned()),
+                    Ok(None) => continue,
+                    Err(error @ FsError::TooLarge { .. }) => return Err(error.into()),
+                    Err(_) => Some(String::new()),
+                },
+            };
+            found.push(Beside { path, text });
+        }
+        Ok(found)
     }
 
     /// The answer to a set.
