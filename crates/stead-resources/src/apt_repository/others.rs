@@ -9,7 +9,7 @@ use stead_host::provider::Context;
 use stead_system::fs::Identity;
 
 use super::{MAX_SIZE, SOURCES, is_yes};
-use crate::edit::files_in;
+use crate::edit::entries_in;
 
 /// A source of one suite of a repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,7 +58,9 @@ impl Known {
     /// The sources that are enabled, in the order in which apt reads them, file by file.
     pub(super) fn all(&self, cx: &Context) -> Result<Vec<Arc<[Source]>>, Failure> {
         let folder = format!("/{SOURCES}");
-        let names = files_in(cx, &folder)?.into_iter().map(|name| format!("{folder}/{name}"));
+        // apt follows links in it.
+        let names = entries_in(cx, &folder)?.into_keys().filter_map(|name| name.into_string().ok());
+        let names = names.map(|name| format!("{folder}/{name}"));
         let files = std::iter::once("/etc/apt/sources.list".to_owned()).chain(names);
         Ok(files.filter_map(|file| self.of_file(cx, &file)).collect())
     }

@@ -115,11 +115,11 @@ impl<'f> Edited<'f> {
     }
 
     /// Has a keyword be as it is stated, as far as this file decides that.
-    pub(super) fn put(&mut self, wanted: &Wanted<'_>) {
+    pub(super) fn put(&mut self, wanted: &Wanted<'_>) -> Result<(), Failure> {
         let text = self.text();
-        let settings = self.files.settings(&text);
+        let settings = self.files.settings(&text)?;
         if wanted.holds(&settings) {
-            return;
+            return Ok(());
         }
         let of = || settings.iter().filter(|setting| wanted.is_of(setting));
         let own: Vec<usize> = of().filter_map(Setting::own).collect();
@@ -145,6 +145,7 @@ impl<'f> Edited<'f> {
         let removed_before = own.iter().filter(|line| **line < at).count();
         self.remove(&own);
         self.insert(at - removed_before, &new);
+        Ok(())
     }
 
     /// Where a new line goes: behind the comment with the keyword's default, or else behind all lines of its section.

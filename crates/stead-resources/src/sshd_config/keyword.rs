@@ -22,6 +22,7 @@ const WORDS: &[&str] = &[
     "permitlisten",
     "permitopen",
     "persourcepenalties",
+    "pubkeyauthoptions",
     "rekeylimit",
     "setenv",
     "subsystem",
@@ -52,17 +53,17 @@ const FORMER: &[(&str, &str)] = &[
 const SPELLED: &str = "AcceptEnv Address AddressFamily AllowAgentForwarding AllowGroups AllowStreamLocalForwarding \
     AllowTcpForwarding AllowUsers AuthenticationMethods AuthorizedKeysCommand AuthorizedKeysCommandUser AuthorizedKeysFile \
     AuthorizedPrincipalsCommand AuthorizedPrincipalsCommandUser AuthorizedPrincipalsFile Banner CASignatureAlgorithms \
-    ChannelTimeout ChrootDirectory Ciphers ClientAliveCountMax ClientAliveInterval Compression DenyGroups DenyUsers \
+    ChannelTimeout ChrootDirectory Ciphers ClientAliveCountMax ClientAliveInterval Compression DebianBanner DenyGroups DenyUsers \
     DisableForwarding ExposeAuthInfo FingerprintHash ForceCommand GatewayPorts Group GSSAPIAuthentication \
-    GSSAPICleanupCredentials GSSAPIStrictAcceptorCheck Host HostbasedAcceptedAlgorithms HostbasedAuthentication \
+    GSSAPICleanupCredentials GSSAPIKexAlgorithms GSSAPIKeyExchange GSSAPIStoreCredentialsOnRekey GSSAPIStrictAcceptorCheck Host HostbasedAcceptedAlgorithms HostbasedAuthentication \
     HostbasedUsesNameFromPacketOnly HostCertificate HostKey HostKeyAgent HostKeyAlgorithms IgnoreRhosts IgnoreUserKnownHosts \
     Include IPQoS KbdInteractiveAuthentication KerberosAuthentication KerberosGetAFSToken KerberosOrLocalPasswd \
     KerberosTicketCleanup KexAlgorithms ListenAddress LocalAddress LocalPort LoginGraceTime LogLevel LogVerbose MACs Match \
     MaxAuthTries MaxSessions MaxStartups ModuliFile PasswordAuthentication PermitEmptyPasswords PermitListen PermitOpen \
     PermitRootLogin PermitTTY PermitTunnel PermitUserEnvironment PermitUserRC PerSourceMaxStartups PerSourceNetBlockSize \
     PerSourcePenalties PerSourcePenaltyExemptList PidFile Port PrintLastLog PrintMotd PubkeyAcceptedAlgorithms \
-    PubkeyAuthentication PubkeyAuthOptions RDomain RekeyLimit RequiredRSASize RevokedKeys SecurityKeyProvider SetEnv \
-    SshdSessionPath StreamLocalBindMask StreamLocalBindUnlink StrictModes Subsystem SyslogFacility TCPKeepAlive \
+    PubkeyAuthentication PubkeyAuthOptions RDomain RefuseConnection RekeyLimit RequiredRSASize RevokedKeys SecurityKeyProvider SetEnv \
+    SshdAuthPath SshdSessionPath StreamLocalBindMask StreamLocalBindUnlink StrictModes Subsystem SyslogFacility TCPKeepAlive \
     TrustedUserCAKeys UnusedConnectionTimeout UseDNS UsePAM User VersionAddendum X11DisplayOffset X11Forwarding \
     X11UseLocalhost XAuthLocation";
 

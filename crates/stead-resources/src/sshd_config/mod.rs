@@ -153,7 +153,7 @@ impl<'a> Stated<'a> for Properties<'a> {
             return Ok(Some(all_of(text)));
         }
         let statement = self.statement()?;
-        let settings = self.settings.files.get().map_or_else(|| self.files(None), Files::clone).settings(text);
+        let settings = self.settings.files.get().map_or_else(|| self.files(None), Files::clone).settings(text)?;
         let value = |wanted: &Wanted<'_>| {
             let rests: Vec<&str> = wanted.in_force(&settings).iter().map(|setting| setting.rest.as_str()).collect();
             let holds = wanted.holds(&settings);
@@ -181,15 +181,15 @@ impl<'a> Stated<'a> for Properties<'a> {
             edited.remove(&statement.unstated(text));
         }
         for wanted in &statement.keywords {
-            edited.put(wanted);
+            edited.put(wanted)?;
         }
         for (line, wanted) in &statement.blocks {
             edited.put_block(line);
             for each in wanted {
-                edited.put(each);
+                edited.put(each)?;
             }
         }
-        let settings = files.settings(&edited.text());
+        let settings = files.settings(&edited.text())?;
         match statement.all().find_map(|wanted| Some((wanted, wanted.elsewhere(&settings, &files.own)?))) {
             None => Ok(edited.text()),
             Some((wanted, elsewhere)) => Err(elsewhere.failure(wanted.name, &files.own)),

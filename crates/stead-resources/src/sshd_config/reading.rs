@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 
-use stead_system::fs::SystemRoot;
+use stead_core::call::Failure;
+use stead_system::fs::{FileKind, SystemRoot};
 
 use super::keyword::{Form, form, known_as};
 use crate::edit::glob;
@@ -180,14 +182,26 @@ impl Files {
         Self { system, own: own.to_owned(), texts: RefCell::default() }
     }
 
-    /// The text of a file; empty where there is none.
-    fn text(&self, path: &str) -> Rc<str> {
-        let read = || self.system.as_ref().and_then(|system| system.text(path, MAX_SIZE)).unwrap_or_default();
-        Rc::clone(self.texts.borrow_mut().entry(path.to_owned()).or_insert_with(|| read().into()))
+    /// The text of a file; empty where there is none, or a directory. sshd waits for a FIFO.
+    fn text(&self, path: &str) -> Result<Rc<str>, Failure> {
+        if let Some(known) = self.texts.borrow().get(path) {
+            return Ok(Rc::clone(known));
+        }
+        let is_empty = |system: &SystemRoot| {
+            system.status(path).is_some_and(|status| status.kind == FileKind::Directory)
+                || system.at(path).link_target().is_some_and(|target| target == Path::new("/dev/null"))
+        };
+        let content = match self.system.as_ref().filter(|system| !is_empty(system)) {
+            Some(system) => system.read(path, MAX_SIZE)?,
+            None => None,
+        };
+        let text: Rc<str> = content.map_or_else(Rc::default, |it| String::from_utf8_lossy(&it.bytes).into());
+        self.texts.borrow_mut().insert(path.to_owned(), Rc::clone(&text));
+        Ok(text)
     }
 
     /// All that sshd reads, with this text in the file of the instance. What sshd does not include is looked at alone.
-    pub(super) fn settings(&self, text: &str) -> Vec<Setting> {
+    pub(super) fn settings(&self, text: &str) -> Result<Vec<Setting>, Failure> {
         let pass = || Pass {
             files: self,
             text,
@@ -199,27 +213,27 @@ impl Files {
         };
         if self.own != MAIN {
             let mut from_main = pass();
-            from_main.file(MAIN, &Section::new());
+            from_main.file(MAIN, &Section::new())?;
             if from_main.has_own {
-                return from_main.settings;
+                return Ok(from_main.settings);
             }
         }
         let mut alone = pass();
-        alone.file(&self.own, &Section::new());
-        alone.settings
+        alone.file(&self.own, &Section::new())?;
+        Ok(alone.settings)
     }
 }
 
 impl Pass<'_> {
-    fn file(&mut self, path: &str, outer: &Section) {
+    fn file(&mut self, path: &str, outer: &Section) -> Result<(), Failure> {
         if self.read == MAX_FILES || self.open.iter().any(|open| open == path) {
-            return;
+            return Ok(());
         }
         self.read += 1;
         self.open.push(path.to_owned());
         let is_own = path == self.files.own;
         self.has_own |= is_own;
-        let text = if is_own { self.text.into() } else { self.files.text(path) };
+        let text = if is_own { self.text.into() } else { self.files.text(path)? };
         for line in outline(&text).into_iter().filter(|line| line.keyword != "match") {
             let section: Section = outer.union(&line.section).cloned().collect();
             let patterns = (line.keyword == "include").then(|| meant(&line.keyword, line.rest));
@@ -234,11 +248,12 @@ impl Pass<'_> {
             for included in included.collect::<Vec<_>>() {
                 let outermost = self.included_at;
                 self.included_at = outermost.or(is_own.then_some(line.at));
-                self.file(&included, &section);
+                self.file(&included, &section)?;
                 self.included_at = outermost;
             }
         }
         self.open.pop();
+        Ok(())
     }
 }
 

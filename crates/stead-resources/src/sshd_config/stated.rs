@@ -194,8 +194,14 @@ impl Keywords {
         for (name, value) in &self.0 {
             let about = pointer::within(within, name);
             let keyword = known_as(name);
-            if keyword == "match" || !within.is_empty() && keyword == "include" {
+            if !within.is_empty() && matches!(keyword.as_str(), "match" | "include") {
                 return Err(at(&about, format!("'{name}' is not allowed in a block of 'match'")));
+            }
+            if keyword == "match" {
+                return Err(at(
+                    &about,
+                    format!("'{name}' is not a keyword here: write 'match', with a list of blocks"),
+                ));
             }
             if all.iter().any(|other| other.keyword == keyword) {
                 return Err(at(

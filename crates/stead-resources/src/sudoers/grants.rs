@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use stead_core::call::Failure;
-use stead_system::fs::SystemRoot;
+use stead_system::fs::{FsError, SystemRoot};
 
 use super::FOLDER;
 use super::reading::{Aliases, Grant, logical_lines, of_line, read_aliases};
@@ -18,7 +18,7 @@ const MAX_SIZE: u64 = 16 << 20;
 /// Returns why a file of rules at a path would not be in force: sudo does not read it, or reads another one after it that says
 /// otherwise of the same command. What cannot be read here is not known to say anything.
 pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content: &str) -> Option<Failure> {
-    let mut files = Files { root, own: path, parts: Vec::new(), place: None };
+    let mut files = Files { root, own: path, parts: Vec::new(), place: None, too_large: None };
     let has_main = root.at(MAIN).followed().is_some();
     match files.add(MAIN, 0) {
         Some(()) if files.place.is_none() => {
@@ -27,6 +27,9 @@ pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content:
         }
         None if !has_main => files.add_folder(FOLDER, 0),
         _ => {}
+    }
+    if let Some(why) = files.too_large {
+        return Some(impossible(property, format!("cannot tell whether the rules are in force: {why}")));
     }
     let mut aliases = Aliases::new();
     let texts = files.parts.iter().map(|part| part.text.as_str()).chain([content]);
@@ -89,6 +92,8 @@ struct Files<'r> {
     parts: Vec<Part>,
     /// How many parts are in front of it, if its folder is read.
     place: Option<usize>,
+    /// The error of a file that sudo reads and that is too large to be read here.
+    too_large: Option<FsError>,
 }
 
 /// Lines of a file up to one that includes another.
@@ -105,7 +110,16 @@ impl Files<'_> {
 
     /// Adds a file with those that it includes; `None` where it cannot be read.
     fn add(&mut self, path: &str, depth: usize) -> Option<()> {
-        let text = self.root.text(path, MAX_SIZE).filter(|_| depth < Self::DEEPEST)?;
+        let content = match self.root.read(path, MAX_SIZE) {
+            Ok(content) => content.filter(|_| depth < Self::DEEPEST)?,
+            Err(error) => {
+                // Of a folder sudo reads nothing that is not a file.
+                self.too_large =
+                    self.too_large.take().or(Some(error).filter(|it| matches!(it, FsError::TooLarge { .. })));
+                return None;
+            }
+        };
+        let text = String::from_utf8_lossy(&content.bytes);
         let mut part = Part { path: path.to_owned(), first: 0, text: String::new() };
         for (number, line) in text.lines().enumerate() {
             let Some((is_folder, other)) = included(line) else {
@@ -203,14 +217,29 @@ mod tests {
     use super::*;
 
     fn verdict(own: &str, later: &str) -> Option<String> {
+        verdict_beside(own, &|path| std::fs::write(path, later).unwrap())
+    }
+
+    fn verdict_beside(own: &str, make_later: &dyn Fn(&Path)) -> Option<String> {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("etc/sudoers.d");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(root.path().join("etc/sudoers"), "%adm ALL=(ALL) ALL\n@includedir /etc/sudoers.d\n").unwrap();
         std::fs::write(root.path().join("etc/hostname"), "web1.example.com\n").unwrap();
-        std::fs::write(folder.join("zz"), later).unwrap();
+        make_later(&folder.join("zz"));
         let found = overridden(&SystemRoot::below(root.path()), "/etc/sudoers.d/web", "rules", own);
         found.map(|failure| failure.message)
+    }
+
+    /// sudo reads files of any size, and nothing else.
+    #[test]
+    fn what_is_not_known_of_a_file_is_named() {
+        let own = "kim ALL=(root) NOPASSWD: ALL\n";
+        let said = verdict_beside(own, &|path| std::fs::File::create(path).unwrap().set_len(100 << 20).unwrap());
+        assert!(said.as_deref().is_some_and(|said| said.contains("sudoers.d/zz' has more than 16 MiB")), "{said:?}");
+        let fifo = |path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+        assert_eq!(verdict_beside(own, &fifo), None);
+        assert_eq!(verdict_beside(own, &|path| std::fs::create_dir(path).unwrap()), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The configuration of sshd.
 
 use std::fs;
+use std::path::Path;
 
 use super::{accepted, has, has_namespace, in_namespace, output_of, values};
 use crate::support::{World, provider};
@@ -87,14 +88,16 @@ fn world([main, a, b]: &[String; 3]) -> World {
     )
 }
 
-/// What sshd takes of the global part in each of these roots: all lines of `sshd -T`.
+/// What sshd takes in each of these roots: all lines of `sshd -T`. The words behind a root are further arguments of it.
 fn read_by_sshd(roots: &[String]) -> Vec<Vec<String>> {
     let script = "mount -t tmpfs tmpfs /run; mkdir /run/sshd; keys=$(mktemp -d /run/keys.XXXX)
         ssh-keygen -q -t ed25519 -N '' -f $keys/key
         mount -t tmpfs tmpfs /etc/ssh
-        for root; do
+        for each; do
+            root=${each%% *}
             rm -rf /etc/ssh/*; cp -r \"$root\"/etc/ssh/. /etc/ssh
-            sshd -T -h $keys/key -f /etc/ssh/sshd_config 2>&1 || true
+            for key in $(sed -n 's/^HostKey //p' /etc/ssh/sshd_config); do cp $keys/key $key; done
+            sshd -T ${each#\"$root\"} -h $keys/key -f /etc/ssh/sshd_config 2>&1 || true
             echo end
         done";
     let output = output_of(in_namespace(script).args(roots), &"sshd -T");
@@ -164,6 +167,75 @@ fn sshd_reads_what_is_stated() {
         }
     }
     accepted("Stead/SshdConfig", count, tried.len(), 30);
+}
+
+/// Files of distributions, guides and products: stated as they are exported, in place of another file, sshd takes the same of them, also
+/// for the connections that their first lines name. A second set changes nothing.
+#[test]
+fn files_as_they_are_found_are_stated_as_they_are_exported() {
+    if !has("sshd", "sshd") || !has("sshd", "ssh-keygen") || !has_namespace("sshd") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/sshd");
+    let mut texts: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    texts.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+    texts.sort();
+    let usual = fs::read_to_string(texts.iter().find(|path| path.ends_with("debian.conf")).unwrap()).unwrap();
+    let provider = provider("Stead/SshdConfig");
+    let (mut worlds, mut asked) = (Vec::new(), Vec::new());
+    for path in &texts {
+        let text = fs::read_to_string(path).unwrap();
+        let [found, stated] = [&text, &usual].map(|text| world(&[text.clone(), String::new(), String::new()]));
+        let cx = found.context_for("Stead/SshdConfig");
+        let all = provider.get(&cx, &desired(&[], &[("validate", json!(false))])).unwrap();
+        let mut all = all.to_json();
+        all["_purge"] = json!(true);
+        all["validate"] = json!(false);
+        let (cx, input) = (stated.context_for("Stead/SshdConfig"), Plain::new(all));
+        provider.set(&cx, &input, Execution::Actual).unwrap_or_else(|failure| panic!("{path:?}: {}", failure.message));
+        let again = provider.set(&cx, &input, Execution::Actual).unwrap();
+        assert_eq!(again.changed, Some(Vec::new()), "{path:?}");
+        let connections = text.lines().filter_map(|line| line.strip_prefix('#').filter(|line| line.starts_with("-C ")));
+        let connections: Vec<_> = connections.collect();
+        // A few criteria cannot be asked about without a connection.
+        for connection in if connections.is_empty() { vec![""] } else { connections } {
+            let of = |world: &World| format!("{} {connection}", world.root.path().display());
+            asked.extend([of(&found), of(&stated)]);
+        }
+        worlds.extend([found, stated]);
+    }
+    // Warnings name the line.
+    let lines = |read: &[String]| read.iter().filter(|line| !line.contains(" line ")).cloned().collect::<Vec<_>>();
+    for (of, read) in asked.chunks(2).zip(read_by_sshd(&asked).chunks(2)) {
+        assert!(read[0].len() > 50, "{of:?}: {read:#?}");
+        assert_eq!(lines(&read[0]), lines(&read[1]), "{of:?}");
+    }
+    assert!(texts.len() >= 30);
+}
+
+/// sshd waits for a FIFO, and reads files of any size: what is not known of one is not taken for nothing.
+#[test]
+fn what_is_read_with_the_file_is_read_or_named() {
+    let provider = provider("Stead/SshdConfig");
+    let main = "Include /etc/ssh/sshd_config.d/*.conf\n".to_owned();
+    let input = desired(&[], &[("PermitTTY", json!(false)), ("validate", json!(false))]);
+    let outcome = |make: &dyn Fn(&Path)| {
+        let world = world(&[main.clone(), String::new(), String::new()]);
+        make(&world.root.path().join("etc/ssh/sshd_config.d/odd.conf"));
+        let set = provider.set(&world.context_for("Stead/SshdConfig"), &input, Execution::Actual);
+        set.map(|_| ()).map_err(|failure| failure.message)
+    };
+    let named = |make: &dyn Fn(&Path), why: &str| {
+        let said = outcome(make).unwrap_err();
+        assert!(said.contains("/etc/ssh/sshd_config.d/odd.conf") && said.contains(why), "{said}");
+    };
+    let fifo = |path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    named(&fifo, "FIFO");
+    named(&|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()), "no such device");
+    named(&|path| fs::File::create(path).unwrap().set_len(100 << 20).unwrap(), "has more than");
+    named(&|path| std::os::unix::fs::symlink("odd.conf", path).unwrap(), "symbolic links");
+    outcome(&|path| fs::create_dir(path).unwrap()).unwrap();
+    outcome(&|path| std::os::unix::fs::symlink("/dev/null", path).unwrap()).unwrap();
 }
 
 /// The lines of a text that no keyword that is stated is on.
