@@ -43,6 +43,13 @@ pub(super) struct Table<'a> {
     pub(super) name: &'a str,
 }
 
+/// A file of the folder that nftables.service reads.
+pub(super) struct Beside {
+    pub(super) path: String,
+    /// Its text; of what is not a file none.
+    pub(super) text: Option<String>,
+}
+
 impl<'a> Table<'a> {
     /// The lines of a text in front of the content.
     pub(super) const LINES_BEFORE: usize = 4;

@@ -7,7 +7,7 @@ use stead_core::call::Failure;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
-use super::boot::Table;
+use super::boot::{Beside, Table};
 use super::kernel::{self, AtBoot, ReadAtBoot, Rules};
 use super::{Properties, is_live};
 
@@ -33,13 +33,6 @@ pub(super) struct Read {
     pub(super) main: String,
     /// The files of the folder that it reads.
     pub(super) folder: Vec<Beside>,
-}
-
-/// A file of the folder that nftables.service reads.
-pub(super) struct Beside {
-    pub(super) path: String,
-    /// Its text; of what is not a file none.
-    pub(super) text: Option<String>,
 }
 
 impl Found {

@@ -8,8 +8,7 @@ use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
 use stead_system::memory_file::MemoryFile;
 
-use super::boot::{Table, main_file};
-use super::found::Beside;
+use super::boot::{Beside, Table, main_file};
 use crate::input::{blocked, invalid, transient};
 use crate::program::{self, Ended, Invocation, SearchPath, SystemProgram};
 

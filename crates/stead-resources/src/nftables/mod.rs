@@ -22,8 +22,8 @@ mod boot;
 mod found;
 mod kernel;
 
-use boot::{FOLDER, Table, main_file};
-use found::{Beside, Found, Read};
+use boot::{Beside, FOLDER, Table, main_file};
+use found::{Found, Read};
 use kernel::AtBoot;
 
 /// More than a file of rules has, with all elements of its sets.
