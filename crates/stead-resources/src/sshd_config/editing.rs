@@ -3,7 +3,7 @@
 use stead_core::call::Failure;
 
 use super::keyword::{accumulates, known_as};
-use super::reading::{Files, Origin, Setting, criteria, outline, split};
+use super::reading::{Files, Origin, Section, Setting, criteria, outline, split};
 use super::stated::{Wanted, units};
 use crate::input::impossible;
 use crate::part::lines::ending;
@@ -14,13 +14,17 @@ pub(super) struct Elsewhere {
     /// From 1.
     pub(super) line: usize,
     pub(super) rest: String,
+    /// True if it stands in front of a block that states the keyword.
+    is_broader: bool,
 }
 
 impl Elsewhere {
     /// The failure that a keyword would not have its value while that is there.
     pub(super) fn failure(&self, keyword: &str, own: &str) -> Failure {
-        let Self { path, line, rest } = self;
-        let hint = if path == own {
+        let Self { path, line, rest, is_broader } = self;
+        let hint = if *is_broader {
+            "Remove that line, or state the keyword in 'match' with the criteria of its block"
+        } else if path == own {
             "Remove that line, or state the keyword in 'match' with the criteria {\"all\": true}"
         } else {
             "Remove that line, or manage that file with 'path'"
@@ -35,7 +39,8 @@ impl Wanted<'_> {
         setting.keyword == self.keyword && setting.section == self.section
     }
 
-    /// The lines that are in force. What a 'Match all' sets counts in place of what stands in front of every 'Match'.
+    /// The lines that are in force. What a 'Match all' sets counts in place of what stands in front of every 'Match', and the first
+    /// block of those that a connection meets.
     pub(super) fn in_force<'s>(&self, settings: &'s [Setting]) -> Vec<&'s Setting> {
         let of_all = |setting: &&Setting| {
             setting.keyword == self.keyword && setting.section.len() == 1 && setting.section.contains("all")
@@ -47,6 +52,11 @@ impl Wanted<'_> {
             return vec![setting];
         }
         let count = if accumulates(&self.keyword) { usize::MAX } else { 1 };
+        let is_met =
+            |setting: &&Setting| setting.keyword == self.keyword && is_broader(&setting.section, &self.section);
+        if count == 1 && !self.section.is_empty() {
+            return settings.iter().find(is_met).into_iter().collect();
+        }
         settings.iter().filter(|setting| self.is_of(setting)).take(count).collect()
     }
 
@@ -72,9 +82,20 @@ impl Wanted<'_> {
                 Origin::Other { path, line, .. } => (path.as_str(), line),
             };
             let is_other = units(&setting.keyword, &setting.rest).iter().any(|unit| !wanted.contains(unit));
-            is_other.then(|| Elsewhere { path: path.to_owned(), line: line + 1, rest: setting.rest.clone() })
+            let is_broader = !self.section.is_empty() && setting.section != self.section;
+            is_other.then(|| Elsewhere {
+                path: path.to_owned(),
+                line: line + 1,
+                rest: setting.rest.clone(),
+                is_broader,
+            })
         })
     }
+}
+
+/// Returns whether what meets the criteria of a block meets those of another one, which may be the same.
+fn is_broader(other: &Section, section: &Section) -> bool {
+    !other.is_empty() && other.iter().all(|criterion| criterion == "all" || section.contains(criterion))
 }
 
 /// A text that is being edited.
@@ -176,11 +197,18 @@ impl<'f> Edited<'f> {
         former.filter(|_| !is_first).map_or_else(|| "    ".to_owned(), |line| indent(line))
     }
 
-    /// Has the file a block, at its end if it has none.
-    pub(super) fn put_block(&mut self, line: &str) {
+    /// Has the file a block for what is stated in it: if it has none, at its end, or in front of a block that would count in its place.
+    pub(super) fn put_block(&mut self, line: &str, stated: &[Wanted<'_>]) {
         let (text, section) = (self.text(), criteria(line));
-        if outline(&text).iter().any(|line| line.keyword == "match" && line.section == section) {
+        let all = outline(&text);
+        if all.iter().any(|line| line.keyword == "match" && line.section == section) {
             return;
+        }
+        let is_stated = |keyword: &str| !accumulates(keyword) && stated.iter().any(|it| it.keyword == keyword);
+        let broader = all.iter().position(|line| is_stated(&line.keyword) && is_broader(&line.section, &section));
+        let front = broader.and_then(|at| all.get(..at)?.iter().rfind(|line| line.keyword == "match"));
+        if let Some(front) = front {
+            return self.insert(front.at, &[format!("Match {line}"), String::new()]);
         }
         let gap = if text.is_empty() { None } else { Some(String::new()) };
         let new: Vec<String> = gap.into_iter().chain([format!("Match {line}")]).collect();

@@ -184,7 +184,7 @@ impl<'a> Stated<'a> for Properties<'a> {
             edited.put(wanted)?;
         }
         for (line, wanted) in &statement.blocks {
-            edited.put_block(line);
+            edited.put_block(line, wanted);
             for each in wanted {
                 edited.put(each)?;
             }

@@ -213,6 +213,42 @@ fn files_as_they_are_found_are_stated_as_they_are_exported() {
     assert!(texts.len() >= 30);
 }
 
+/// Of the blocks that a connection meets the first one with a keyword counts: a block that is stated is in front of a broader one, or
+/// the line of that is named.
+#[test]
+fn a_block_counts_before_broader_ones() {
+    if !has("sshd", "sshd") || !has("sshd", "ssh-keygen") || !has_namespace("sshd") {
+        return;
+    }
+    let provider = provider("Stead/SshdConfig");
+    let criteria = json!({ "user": "a", "address": "10.0.0.0/8" });
+    let block = json!([{ "criteria": criteria, "PermitTTY": false, "MaxSessions": 3 }]);
+    let input = desired(&[], &[("match", block), ("validate", json!(false))]);
+    let set = |text: &str| {
+        let world = world(&[text.to_owned(), String::new(), String::new()]);
+        let set = provider.set(&world.context_for("Stead/SshdConfig"), &input, Execution::Actual);
+        set.map(|_| world).map_err(|failure| failure.message)
+    };
+    let reached = [
+        "Match all\n  PermitTTY yes\n",
+        "PermitTTY yes\nMatch User b\n  PermitTTY yes\n# why\nMatch User a\n  MaxSessions 4\n  PermitTTY yes\n",
+        "Match Address 10.0.0.0/8\n  PermitTTY no\n  MaxSessions 5\n",
+        "Match User a Address 10.0.0.0/8\n  PermitTTY yes\nMatch all\n  PermitTTY yes\n",
+    ];
+    let worlds: Vec<World> = reached.iter().map(|text| set(text).unwrap_or_else(|why| panic!("{text}{why}"))).collect();
+    let asked: Vec<String> =
+        worlds.iter().map(|world| format!("{} -C user=a,host=h,addr=10.1.1.1", world.root.path().display())).collect();
+    for ((read, text), world) in read_by_sshd(&asked).iter().zip(reached).zip(&worlds) {
+        let now = fs::read_to_string(world.root.path().join("etc/ssh/sshd_config")).unwrap();
+        assert!(takes(read, "PermitTTY", &["no"]) && takes(read, "MaxSessions", &["3"]), "{text}\n{now}");
+        let again = provider.set(&world.context_for("Stead/SshdConfig"), &input, Execution::Actual).unwrap();
+        assert_eq!(again.changed, Some(Vec::new()), "{now}");
+    }
+    let behind = "Match User a\n  PermitTTY yes\nMatch Address 10.0.0.0/8 User a\n  PermitTTY no\n";
+    let said = set(behind).map(|_| ()).unwrap_err();
+    assert!(said.contains("sshd_config' sets 'PermitTTY' to 'yes' in line 2"), "{said}");
+}
+
 /// sshd waits for a FIFO, and reads files of any size: what is not known of one is not taken for nothing.
 #[test]
 fn what_is_read_with_the_file_is_read_or_named() {
