@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "every/beside.rs"]
+mod beside;
 #[path = "every/canaries.rs"]
 mod canaries;
 #[path = "every/claims.rs"]
