@@ -1,5 +1,5 @@
 //! Links between the texts of the repository: what they lead to exists, headings included, and so do tests that pages have
-//! readers run; the book has every page.
+//! readers run; the book has every page, and the Rust that it shows is code of the repository.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,12 @@ pub(crate) struct Link<'t> {
     pub(crate) target: &'t str,
 }
 
-/// Links that lead nowhere, tests that are not there, and pages that are not in the book.
+/// Links that lead nowhere, tests and code that are not there, and pages that are not in the book.
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let pages = repository.files.iter().filter(|(path, _)| has_extension(path, "md"));
     let of_page = |(path, text): (&String, &String)| {
-        broken(repository, path, text).into_iter().chain(lost_tests(repository, path, text))
+        let findings = broken(repository, path, text).into_iter().chain(lost_tests(repository, path, text));
+        findings.chain(other_code(repository, path, text))
     };
     let mut findings: Vec<Finding> = pages.flat_map(of_page).collect();
     findings.extend(absent(repository));
@@ -53,6 +54,25 @@ fn lost_tests(repository: &Repository, page: &str, text: &str) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The Rust in a page of the book that is not in a file as it stands.
+fn other_code(repository: &Repository, page: &str, text: &str) -> Vec<Finding> {
+    if !page.starts_with(BOOK) || page.starts_with(NOT_LISTED) {
+        return Vec::new();
+    }
+    let shown = text.match_indices("```rust\n").filter_map(|(at, fence)| {
+        let code = text.get(at + fence.len()..)?.split("```").next()?;
+        Some((text.get(..at)?.lines().count() + 1, code))
+    });
+    let is_code =
+        |code: &str| repository.files.iter().any(|(path, text)| has_extension(path, "rs") && text.contains(code));
+    let other = shown.filter(|(_, code)| !is_code(code));
+    other
+        .map(|(line, _)| {
+            Finding::at(page, line, "shows Rust that no file of the repository has as it stands".to_owned())
+        })
+        .collect()
 }
 
 fn absent(repository: &Repository) -> Vec<Finding> {
@@ -191,6 +211,13 @@ mod tests {
             ("crates/a/tests/two/main.rs", ""),
         ];
         assert_eq!(messages(&files), ["docs/a.md:3: runs a test of 'b' that is not there: 'one'"]);
+    }
+
+    #[test]
+    fn rust_in_the_book_is_code() {
+        let page = "# A\n```rust\nfn a() {}\n```\n```rust\nfn b() {}\n```\n";
+        let files = [("docs/SUMMARY.md", "[A](a.md)"), ("docs/a.md", page), ("x/a.rs", "fn a() {}\nfn c() {}\n")];
+        assert_eq!(messages(&files), ["docs/a.md:5: shows Rust that no file of the repository has as it stands"]);
     }
 
     #[test]
