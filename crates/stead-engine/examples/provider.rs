@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{Write as _, read_to_string, stdin, stdout};
+use std::io::{Write as _, read_to_string, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
@@ -18,7 +19,7 @@ use stead_engine::provider::{
     Capabilities, Context, EmbeddedResource, Execution, Failure, Implementation, Manifest, Plain, Provider, Schema,
     SetReply, State, TypeName, Version,
 };
-use stead_engine::{Host, HostOptions, Mode, Object, Run, RunOptions, Value, folder_of};
+use stead_engine::{Host, HostOptions, Mode, Object, Run, RunOptions, Value, failure_lines, folder_of};
 
 /// The settings of this program, by their names.
 pub(crate) type Settings = Arc<Mutex<BTreeMap<String, String>>>;
@@ -81,13 +82,16 @@ pub(crate) fn apply(file: &Path, token: &str, journal: &Path, settings: &Setting
     Ok(session.run(&prepared, RunOptions { journal, ..RunOptions::new(Mode::APPLY, host.width()) })?)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut files = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(document), Some(journal)) = (files.next(), files.next()) else {
         return Err("usage: provider DOCUMENT JOURNAL < TOKEN".into());
     };
     let token = read_to_string(stdin())?;
     let run = apply(&document, token.trim_end(), &journal, &Settings::default())?;
+    for line in failure_lines(&run) {
+        writeln!(stderr(), "{line}")?;
+    }
     writeln!(stdout(), "{:?}", run.totals())?;
-    Ok(())
+    Ok(if run.totals().failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

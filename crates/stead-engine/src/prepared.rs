@@ -178,9 +178,10 @@ impl fmt::Display for Unusable {
     }
 }
 
+/// As it is displayed: it is what a `main` that returns errors prints.
 impl fmt::Debug for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unusable").field("findings", &self.findings).finish_non_exhaustive()
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -26,17 +26,17 @@ fn each_is_in_the_list_of_changes() {
 }
 
 /// What a set would come to, without the time.
-fn foreseen(built_in: &BuiltIn, stated: &Json) -> String {
+fn predicted(built_in: &BuiltIn, stated: &Json) -> String {
     let world = World::system();
     let cx = world.context_for(built_in.manifest.type_name.as_str());
-    let foreseen = match built_in.provider.set(&cx, &Plain::new(stated.clone()), Execution::WhatIf) {
+    let predicted = match built_in.provider.set(&cx, &Plain::new(stated.clone()), Execution::WhatIf) {
         Ok(reply) => {
             let after = reply.after.map(|after| after.to_json());
             format!("{after:?} {:?} {:?} {:?}", reply.changed, reply.effects, reply.what_if)
         }
         Err(failure) => failure.message,
     };
-    world.neutral(&foreseen)
+    world.neutral(&predicted)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn each_default_is_what_counts_where_nothing_is_stated() {
             let (mut without, mut with) = (example(name), example(name));
             without.as_object_mut().unwrap().remove(property);
             with[property] = default.clone();
-            if foreseen(built_in, &without) != foreseen(built_in, &with) {
+            if predicted(built_in, &without) != predicted(built_in, &with) {
                 others.push(format!("{name}: {property}: {default}"));
             }
         }
