@@ -1,7 +1,6 @@
 //! A controller and machines on one machine, over TLS.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may end with a panic wherever it is")]
-#![expect(clippy::print_stdout, reason = "it says what it found, as tests do")]
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
 #[path = "support/cluster.rs"]

@@ -3,7 +3,7 @@
 use stead_core::call::INVALID;
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
-use stead_core::graph::{Node, Role, evaluate_known};
+use stead_core::graph::{Adjacent, Node, Role, evaluate_known};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::text::Kind;
 use stead_core::value::Value;
@@ -39,7 +39,7 @@ fn wrong(pass: &Pass<'_>, node: &Node, property: &str, file: &Template) -> Optio
     let text = evaluated.as_str().filter(|text| !text.starts_with('/'))?;
     let scope = graph.scope(node.scope);
     let named = match ResourceId::parse(text) {
-        Ok(id) => scope.ids.get(&id).map(|path| path.node()),
+        Ok(id) => scope.ids.get(&id).map(Adjacent::node),
         Err(_) => scope.members.iter().copied().find(|id| *graph.node(*id).name == *text),
     }?;
     let path_of = |at: NodeId| {

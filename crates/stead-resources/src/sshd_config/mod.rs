@@ -47,7 +47,7 @@ struct Properties<'a> {
     #[property(option, name = "_metadata")]
     metadata: Option<Metadata<'a>>,
     /// Blocks of 'Match', each with its criteria and its keywords. A block with the same criteria is changed, or else a new one
-    /// comes at the end of the file.
+    /// comes at the end of the file, or in front of a block that would count in its place.
     #[property(name = "match")]
     blocks: Option<Vec<Block>>,
     /// Removes everything else from the file: other keywords, 'Include' and blocks of 'Match', but no comments.
