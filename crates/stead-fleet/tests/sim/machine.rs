@@ -280,6 +280,11 @@ impl Simulated {
         self.disk.memory.acknowledged
     }
 
+    /// The history of the store that it heard of last.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.disk.memory.epoch
+    }
+
     pub(crate) fn waits_for_an_operator(&self) -> bool {
         self.core.as_ref().is_some_and(|core| *core.membership() == Membership::Waiting)
     }

@@ -128,8 +128,8 @@ pub(crate) struct World {
     machines: Vec<Simulated>,
     operator: Operator,
     replies: (mpsc::UnboundedSender<Reply>, mpsc::UnboundedReceiver<Reply>),
-    /// What a controller in its present process answered to each machine last.
-    desired: BTreeMap<(usize, usize), (String, u64)>,
+    /// What a controller in its present process answered to each machine last, of each history of the store.
+    desired: BTreeMap<(usize, usize, Option<u64>), (String, u64)>,
     pub(crate) history: History,
 }
 
@@ -420,13 +420,13 @@ impl World {
         }
     }
 
-    /// What a process answers to one machine never goes back.
+    /// What a process answers to one machine never goes back, but with the store itself.
     fn compare(&mut self, at: usize, machine: usize, answer: &MachineAnswer) {
         if answer.tag.is_none() || answer.status != 200 {
             return;
         }
         let DesiredAnswer { channel, number, .. } = serde_json::from_slice(&answer.body).unwrap();
-        let before = self.desired.insert((at, machine), (channel.clone(), number));
+        let before = self.desired.insert((at, machine, answer.epoch), (channel.clone(), number));
         if let Some(before) = before.filter(|before| before.0 == channel && before.1 > number) {
             self.history.wrong.push(format!("controller {at} goes from {before:?} to {number} for m{machine}"));
         }
@@ -498,7 +498,7 @@ impl World {
     fn end_controller(&mut self, at: usize, wait: u64) {
         self.history.deaths += 1;
         self.controllers[at] = None;
-        self.desired.retain(|(controller, _), _| *controller != at);
+        self.desired.retain(|(controller, ..), _| *controller != at);
         for client in std::mem::take(&mut self.waiting[at]).into_values() {
             self.refused(client);
         }
@@ -535,7 +535,6 @@ impl World {
                 None => {}
             }
         }
-        self.desired.clear();
         self.history.restores += 1;
         self.operator.again();
     }
@@ -565,7 +564,12 @@ impl World {
     fn left(&mut self) -> Vec<String> {
         let mut left = self.operator.left();
         let newest = self.operator.newest();
+        let mut store = open(&self.store, self.time);
+        let epoch = store.changes(u64::MAX >> 1).unwrap().epoch;
         for (at, machine) in self.machines.iter().enumerate() {
+            if machine.epoch() != Some(epoch) {
+                left.push(format!("m{at} has not heard that the store is another one"));
+            }
             if machine.applied() != newest.as_ref() {
                 left.push(format!("m{at} has {:?} and not {newest:?}", machine.applied()));
             }
@@ -574,7 +578,6 @@ impl World {
             }
         }
         if left.is_empty() {
-            let mut store = open(&self.store, self.time);
             let wrong = self.operator.compared(&mut store, &self.machines);
             self.history.wrong.extend(wrong);
             // Whatever died and was restored, each machine is one.
