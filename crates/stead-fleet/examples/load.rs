@@ -247,7 +247,7 @@ async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machine
     let bundle = Bundle::new(None, ("main.yaml".to_owned(), "x".repeat(BUNDLE).into()), BTreeMap::new()).unwrap();
     let name: Digest = bundle.name().parse().unwrap();
     let (got, mut gets) = mpsc::unbounded_channel();
-    let reporting = connected.split_off(machines.saturating_sub(1000).max(machines / 2).max(2));
+    let reporting = connected.split_off(machines.saturating_sub(1000).max(machines / 2).max(2).min(machines));
     let followers = connected.len();
     let mut operators = Operators::begin(controller, roster, &bundle).await;
     for machine in connected {

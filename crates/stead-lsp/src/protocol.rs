@@ -1,6 +1,6 @@
-//! The types of the [Language Server Protocol][spec] that this server reads and writes, with the names that it gives them.
+//! The types of the [Language Server Protocol][spec] that this server uses, named as in the specification.
 //!
-//! What an editor sends besides is not read.
+//! Other members are ignored.
 //!
 //! [spec]: https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/
 
@@ -24,7 +24,7 @@ pub(crate) mod method {
     pub(crate) const RENAME: &str = "textDocument/rename";
 }
 
-/// A kind that is written as a number.
+/// An enumeration that the protocol encodes as a number.
 macro_rules! number {
     ($(#[$about:meta])* $name:ident { $($constant:ident = $number:literal,)* }) => {
         $(#[$about])*
@@ -48,7 +48,7 @@ pub(crate) struct Position {
     pub(crate) character: u32,
 }
 
-/// A part of a text, without its end.
+/// A range in a text; `end` is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub(crate) struct Range {
     pub(crate) start: Position,

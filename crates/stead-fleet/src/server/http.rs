@@ -167,7 +167,7 @@ async fn connection<Place>(stream: TcpStream, acceptor: TlsAcceptor, controller:
     let Ok(Ok(mut stream)) = hello.await else { return };
     let mut stop = controller.stop.clone();
     let service = service_fn(move |request| {
-        // A future that another one captures is in it twice: before it is awaited, and while it is.
+        // An async block that captures a future stores it twice: as captured, and as awaited.
         let controller = Arc::clone(&controller);
         async move { Ok::<_, std::convert::Infallible>(controller.answer(request).await) }
     });

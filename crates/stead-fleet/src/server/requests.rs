@@ -156,14 +156,14 @@ where
     timeout(UNREAD, all).await.unwrap_or(false)
 }
 
-/// The answer to a request. What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
+/// Answers a request. Futures that a waiting machine does not need are boxed: ten thousand may wait.
 async fn routed<B>(controller: &Arc<Controller>, request: Request<B>) -> Answered
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
 {
-    let (route, machine, asked) = match Box::pin(begun(controller, request)).await? {
-        Begun::OfMachine(route, machine, asked) => (route, machine, asked),
-        Begun::Answered(reply) => return Ok(reply),
+    let (route, machine, asked) = match Box::pin(receive(controller, request)).await? {
+        Received::FromMachine(route, machine, asked) => (route, machine, asked),
+        Received::Answered(reply) => return Ok(reply),
     };
     match controller.answered(route, &machine, asked).await {
         Err(reply) => {
@@ -174,15 +174,16 @@ where
     }
 }
 
-/// A request of which head and body were read.
-enum Begun {
-    /// A machine says that it asks.
-    OfMachine(&'static Route, Arc<Machine>, Box<Asked>),
-    /// Anybody else has asked, and this is the answer.
+/// A request whose head and body have been read.
+enum Received {
+    /// From a known machine, and not answered yet.
+    FromMachine(&'static Route, Arc<Machine>, Box<Asked>),
+    /// From anybody else, and answered.
     Answered(Reply),
 }
 
-async fn begun<B>(controller: &Arc<Controller>, request: Request<B>) -> Result<Begun, Box<Reply>>
+/// Reads a request, and answers it unless it is from a machine.
+async fn receive<B>(controller: &Arc<Controller>, request: Request<B>) -> Result<Received, Box<Reply>>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
 {
@@ -201,7 +202,7 @@ where
         Err(reply) => return Err(unread(controller.logged(route, &asked.who(), reply).await, body, waits).await),
     };
     if let Some(machine) = machine {
-        return Ok(Begun::OfMachine(route, machine, Box::new(asked)));
+        return Ok(Received::FromMachine(route, machine, Box::new(asked)));
     }
     let answered = match route.action {
         Action::Enrol => controller.enrol(&asked).await,
@@ -210,7 +211,7 @@ where
     };
     match answered {
         Err(reply) => Err(controller.logged(route, &asked.who(), reply).await),
-        Ok(reply) => Ok(Begun::Answered(reply)),
+        Ok(reply) => Ok(Received::Answered(reply)),
     }
 }
 

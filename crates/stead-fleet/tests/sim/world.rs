@@ -128,7 +128,7 @@ pub(crate) struct World {
     machines: Vec<Simulated>,
     operator: Operator,
     replies: (mpsc::UnboundedSender<Reply>, mpsc::UnboundedReceiver<Reply>),
-    /// What a controller in its present process answered to each machine last, of each history of the store.
+    /// The last answer of each controller, in its present process, to each machine, by the history of the store.
     desired: BTreeMap<(usize, usize, Option<u64>), (String, u64)>,
     pub(crate) history: History,
 }
@@ -420,7 +420,7 @@ impl World {
         }
     }
 
-    /// What a process answers to one machine never goes back, but with the store itself.
+    /// The answers of a process to one machine never go back within one history of the store.
     fn compare(&mut self, at: usize, machine: usize, answer: &MachineAnswer) {
         if answer.tag.is_none() || answer.status != 200 {
             return;

@@ -87,7 +87,7 @@ fn apply(machine: &Machine, change: &Change) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(stead_testkit::cases(stead_testkit::ALL_LAWS, 64)))]
 
-    /// Whatever happens to the files between two runs, a run with an index sees what one without sees.
+    /// A run with an index sees what one without sees, however files change between two runs.
     #[test]
     fn the_index_never_changes_the_answer(rounds in prop::collection::vec(prop::collection::vec(change(), 0..6), 1..6)) {
         let mut machine = Machine::new();

@@ -261,7 +261,7 @@ namespace SteadWorker
                         reports.SendFailure(request, Runspace(request), reports.OfLoad(Reports.RecordOf(error)), null);
                     }
                 }
-                // A module that failed in the middle starts anew. Its pipeline may have read one more call, which is not made.
+                // A module that failed in the middle starts anew. Its pipeline may have read one more call: that fails with it.
                 Close(request);
                 lock (sending) if (current != null) reports.SendFailure(current, null, Reports.RecordOf(error), null);
             }
