@@ -190,13 +190,11 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
     ),
     row(
         &["changedwhen", "failedwhen", "checkcmd"],
-        Advice(
-            "remove it: what has changed and what failed is what the resource finds, and of a Stead/Command what 'test' says",
-        ),
+        Advice("remove it: the resource determines what changed and what failed; for Stead/Command, 'test' does"),
     ),
     row(
         &["delegateto", "runonce", "hosts", "localaction", "connection"],
-        Advice("remove it: an instance is about the machine that the run is about; machines are those of '--hosts'"),
+        Advice("remove it: an instance applies to the machine of the run; '--hosts' selects machines"),
     ),
     row(
         &["lifecycle", "provider", "provisioner", "preventdestroy"],

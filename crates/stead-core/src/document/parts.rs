@@ -65,7 +65,12 @@ impl Reader<'_> {
     fn parameter(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Parameter> {
         let written = value.as_str().unwrap_or_default();
         let is_type = DataType::ALL.iter().any(|(word, _)| *word == written);
-        let form = format!("{}: {{type: {}}}", shown(&name), if is_type { written } else { "string" });
+        // The value may be a secret.
+        let form = if is_type {
+            format!("{}: {{type: {written}}}", shown(&name))
+        } else {
+            format!("{}: {{type: {}, defaultValue: …}}", shown(&name), type_of(&value))
+        };
         let entries = self.object_like(value, "a parameter", &form)?;
         let mut data_type = None;
         let mut has_type = false;
@@ -138,8 +143,7 @@ impl Reader<'_> {
     }
 
     fn output(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Output> {
-        let written = self.written(value.span).filter(|written| written.len() <= 80 && !written.contains('\n'));
-        let form = format!("{}: {{type: string, value: {}}}", shown(&name), written.unwrap_or("\"...\""));
+        let form = format!("{}: {{type: {}, value: …}}", shown(&name), type_of(&value));
         let entries = self.object_like(value, "an output", &form)?;
         let (mut data_type, mut condition, mut output, mut copied, mut has_type) = (None, None, None, false, false);
         for Entry { key, key_span, value } in entries {
@@ -344,4 +348,15 @@ fn bounds<T: PartialOrd>(
     let stated = stated.chain(upper.map(|bound| (upper_key, bound.span))).collect();
     let crossed = lower.zip(upper).is_some_and(|(lower, upper)| lower.value > upper.value);
     Bounds { stated, crossed }
+}
+
+/// The type of parameters and outputs that has such a value.
+fn type_of(value: &Node) -> &'static str {
+    let data_type = match &value.kind {
+        Kind::Bool(_) => DataType::Bool,
+        Kind::Number(_) => DataType::Int,
+        Kind::Array(_) => DataType::Array,
+        _ => DataType::String,
+    };
+    data_type.as_str()
 }

@@ -10,11 +10,11 @@ use crate::text::{self, Entry, Kind, Node, SourceId, Span};
 
 /// The language of another tool.
 struct Language {
-    /// What a text in it is called.
+    /// The name of a text in it.
     name: &'static str,
     /// A line that only this language has.
     line: Regex,
-    /// What to do.
+    /// The advice to its author.
     help: &'static str,
 }
 
@@ -37,7 +37,7 @@ static LANGUAGES: LazyLock<[Language; 8]> = LazyLock::new(|| {
              example, and the guide 'From Terraform' has both languages side by side",
         ),
         language(
-            "a recipe of Chef",
+            "a Chef recipe",
             r#"(?m)^[ \t]*[a-z][a-z0-9_]*[ \t]+(?:'[^'\n]*'|"[^"\n]*")[ \t]+do\b"#,
             "nothing converts it: write each of its resources as an instance below 'resources:'; `stead new document` writes an example",
         ),
@@ -54,13 +54,13 @@ static LANGUAGES: LazyLock<[Language; 8]> = LazyLock::new(|| {
              both side by side",
         ),
         language(
-            "a policy of CFEngine",
+            "a CFEngine policy",
             r"(?m)^[ \t]*(?:bundle[ \t]+(?:agent|common|server|edit_line)|body[ \t]+\w+[ \t]+control)\b",
             "nothing converts it: write each of its promises as an instance below 'resources:'; `stead new document` writes an example",
         ),
         language(
-            "an inventory of Ansible",
-            r"(?m)^\[[A-Za-z0-9_.-]+(?::(?:vars|children))?\][ \t]*\r?\n(?:[A-Za-z0-9]|[ \t]*\r?\n)",
+            "an Ansible inventory",
+            r"(?m)^\[[A-Za-z0-9_.-]+\][ \t]*\r?\n(?:[ \t]*\r?\n)*[A-Za-z0-9][^\s=]*(?:[ \t]+[A-Za-z_]\w*=[^\n]*|[ \t]*)\r?$|^\[[A-Za-z0-9_.-]+:(?:vars|children)\][ \t]*\r?$",
             "the option '--hosts' of plan, apply and check takes it, beside a document",
         ),
         language(
@@ -73,10 +73,17 @@ static LANGUAGES: LazyLock<[Language; 8]> = LazyLock::new(|| {
 
 /// Returns the finding about a text in another language, in place of those that come of reading it as YAML.
 ///
-/// Guarantees: `None` for an object with the key `resources`.
+/// Guarantees: `None` for a text with the key `resources` at its top, whether it can be read or not.
 pub(super) fn of_another(source: SourceId, text: &str, tree: Option<&Node>) -> Option<Diagnostic> {
     if let Some(Node { kind: Kind::Object(entries), .. }) = tree {
         return of_mapping(entries);
+    }
+    // A document with a fault has no tree, and its texts may be in any language.
+    let is_document = |line: &str| {
+        line.starts_with("resources:") || line.trim_start_matches([' ', '\t', '{']).starts_with("\"resources\"")
+    };
+    if text.lines().any(is_document) {
+        return None;
     }
     let text = text.get(..text.floor_char_boundary(REACH))?;
     let (language, found) = LANGUAGES.iter().find_map(|each| Some((each, each.line.find(text)?)))?;
@@ -101,9 +108,9 @@ fn of_mapping(entries: &[Entry]) -> Option<Diagnostic> {
     let (name, help, entry) = if let Some(salt) = entries.iter().find(|entry| is_state(entry)) {
         ("a state file of Salt or Idem", "`stead sls FILE` converts it to a document", salt)
     } else if let (Some(version), Some(_)) = (get("apiVersion"), get("kind")) {
-        ("a manifest of Kubernetes", EXAMPLE, version)
+        ("a Kubernetes manifest", EXAMPLE, version)
     } else if services().is_some() {
-        ("a file of Docker Compose", EXAMPLE, get("services")?)
+        ("a Docker Compose file", EXAMPLE, get("services")?)
     } else {
         return None;
     };

@@ -315,8 +315,10 @@ impl<'t> Fault<'_, 't> {
         let at = key_start + key.len();
         let finding =
             Diagnostic::error(&codes::COLON, self.span(key_start..at), format!("a colon is missing after '{key}'"));
-        let meant = if value.is_empty() { format!("{key}:") } else { format!("{key}: {}", value.trim_start()) };
-        Some(finding.with_help(format!("write '{meant}'")).with_fix(self.span(at..at), ":"))
+        // The value may be a secret, and other words may be text that was meant to go on.
+        let finding =
+            finding.with_help(if value.is_empty() { format!("write '{key}:'") } else { format!("write '{key}: …'") });
+        Some(if KEYS.contains(&key) { finding.with_fix(self.span(at..at), ":") } else { finding })
     }
 
     fn missing_space_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {
@@ -332,6 +334,25 @@ impl<'t> Fault<'_, 't> {
         Some(finding.with_help(format!("write '{key}: …'")).with_fix(self.span(at..at), " "))
     }
 }
+
+/// Keys of documents and of instances that are certainly meant where they stand alone or in front of one word.
+const KEYS: [&str; 15] = [
+    "condition",
+    "content",
+    "copy",
+    "defaultValue",
+    "dependsOn",
+    "directives",
+    "metadata",
+    "name",
+    "outputs",
+    "parameters",
+    "path",
+    "properties",
+    "resources",
+    "type",
+    "variables",
+];
 
 /// Returns whether a word can be a key without quotes.
 fn is_key(word: &str) -> bool {

@@ -75,12 +75,13 @@ crate::codes! {
         "An expression is evaluated where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
          DSC v3, and so do the placeholders of other tools, such as `{{ port }}`, `${HOME}`, `${var.port}`, `%{port}` and `<%= @port %>`. Put the parts together:\n\n\
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
-         For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text: in paths any, and in \
-         other properties, also of nested instances, in names, variables and outputs where it reads a parameter or a variable of the \
-         document (`$port` and `${port}` only in properties that no program reads, of one line without signs of a shell), or calls `facts()`, `secret()`, `envvar()`, `reference()` or `resourceId()`; and a text of up to 80 bytes that is nothing \
-         but a call of one of these, or of a function that returns text, such as `concat`, without its brackets. They report neither what only calls other functions, such as \
-         `[concat('a', 'b')]` within a text, since programs have such texts too, nor what stands in the texts of `Stead/Template`, in \
-         defaults of parameters, in `metadata` and in files that are read. A run reports none.\n";
+         For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text. In paths: every `{{ … }}`, \
+         `${NAME}` and `$NAME` in capitals. Elsewhere, and of other forms: those that name a parameter or a variable of the document, and \
+         calls of `facts()`, `secret()`, `envvar()`, `reference()` and `resourceId()`. `$port` and `${port}` are reported only in names of \
+         instances and in properties of `Stead/` types that no program reads, in a single line without signs of a shell. A text of up to 80 bytes \
+         that is nothing but a call of one of these, or of a function that returns text, such as `concat`, is reported without its brackets. Not \
+         reported are other calls, such as `[concat('a', 'b')]` within a text, since programs have such texts too, and the texts of \
+         `Stead/Template`, defaults of parameters, `metadata` and files that are read. A run reports none.\n";
     SECRET_IN_CLEAR = "W0221", "a secret in plain text",
         "`stead lint` reports what has the form of a secret: the default of a parameter that is secure or named as a secret, a \
          private key, an AWS access key, tokens of GitHub and GitLab, the password in a URL, a token in the query of one \

@@ -36,7 +36,7 @@ crate::codes! {
         "Within double quotes a backslash starts an escape: `\\n`, `\\t`, `\\\"`, `\\\\`, `\\u00e4` and a few more. This \
          one is none of them.\n\n\
          Paths of Windows are best written in single quotes, where a backslash is just a backslash: `'C:\\Windows'`.\n";
-    COLON = "E0109", "a key without a colon and a space behind it",
+    COLON = "E0109", "a missing colon, or no space after it",
         "`key: value` requires a colon and a space after the key. `key:value` is one word to YAML, because colons are common \
          within words, as in `http://example.org`, and `key value` is text.\n";
     DOCUMENTS = "E0110", "more than one document",

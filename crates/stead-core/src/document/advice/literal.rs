@@ -29,14 +29,14 @@ const PATHS: [&str; 9] = [
 const TEMPLATE: &str = "Stead/Template";
 /// Types of this owner have texts for programs in few properties: those of other owners may have them in any.
 const OWNER: &str = "Stead/";
-/// Those of that owner that run programs.
-const RUNNERS: [&str; 5] = ["Command", "Cron", "Timer", "Service", "Process"];
+/// Those of that owner that have texts for programs with a `$` of their own.
+const RUNNERS: [&str; 5] = ["Command", "Cron", "Nftables", "Service", "Timer"];
 /// Properties that are commands, and what those read.
 const COMMANDS: [&str; 3] = ["validate", "verify", "environment"];
 /// Up to this many bytes, the whole of a text is shown as the expression that computes it.
 const SHORT: usize = 80;
 
-/// What reads a text.
+/// The reader of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// Nothing: it is a path.
