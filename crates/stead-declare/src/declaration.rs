@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
     schema: Option<Expr>,
     undo: Option<Ident>,
     has_states: bool,
-    is_line: bool,
-    /// A field whose command every set runs, and those of which one says when not.
+    is_apart: bool,
+    /// The field with the command that every set runs, followed by those that say when it is not needed.
     repeated: Vec<Ident>,
     /// Fields of which at most one may be stated.
     exclusive: Vec<Vec<Ident>>,
@@ -42,7 +42,7 @@ impl Parse for Arguments {
             schema: None,
             undo: None,
             has_states: false,
-            is_line: false,
+            is_apart: false,
             repeated: Vec::new(),
             exclusive: Vec::new(),
             any: Vec::new(),
@@ -59,7 +59,7 @@ impl Arguments {
         let word: Ident = input.parse()?;
         match word.to_string().as_str() {
             "state" => self.has_states = true,
-            "line" => self.is_line = true,
+            "apart" => self.is_apart = true,
             "repeated" => self.repeated = listed(input)?,
             "tags" => self.tags = listed(input)?,
             "exclusive" => self.exclusive.push(listed(input)?),
@@ -72,7 +72,7 @@ impl Arguments {
             "undo" => self.undo = Some(assigned(input)?),
             "capabilities" => self.capabilities = Some(assigned(input)?),
             _ => {
-                let known = "about, example, tags, capabilities, undo, line, repeated, schema, title, exclusive, any, always_any or state";
+                let known = "about, example, tags, capabilities, undo, apart, repeated, schema, title, exclusive, any, always_any or state";
                 return Err(Error::new(word.span(), format!("expected {known}")));
             }
         }
@@ -201,7 +201,7 @@ impl Declaration {
     }
 
     fn declared(&self) -> TokenStream {
-        let Arguments { type_name, about, example, tags, capabilities, undo, schema, is_line, .. } = &self.arguments;
+        let Arguments { type_name, about, example, tags, capabilities, undo, schema, is_apart, .. } = &self.arguments;
         let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
         let about = about.as_ref().map_or_else(|| quote!(""), |about| quote!(#about));
         let example = example.as_ref().map_or_else(|| quote!("example.yaml"), |example| quote!(#example));
@@ -236,7 +236,7 @@ impl Declaration {
                     tags: &[#(#tags),*],
                     capabilities: #capabilities,
                     undo: ::stead_core::manifest::UndoWay::#undo,
-                    is_line: #is_line,
+                    is_apart: #is_apart,
                     repeated: &[#(#repeated),*],
                     schema: #schema,
                 };

@@ -95,9 +95,9 @@ pub struct BuiltIn {
     removal: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
     pub example: &'static str,
-    /// True if a file has a line of it beside lines of others, so that its state is set again without the file.
-    pub is_line: bool,
-    /// The property whose command every set runs, and behind it those of which one says when not; empty of other types.
+    /// True if its state is in the running system as well as in a line of a file: undo sets it without restoring the file.
+    pub is_apart: bool,
+    /// The property with the command that every set runs, followed by those that say when it is not needed; empty for other types.
     pub repeated: &'static [&'static str],
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
@@ -110,7 +110,7 @@ impl BuiltIn {
         &self.schema
     }
 
-    /// The same schema, to check values with; a test makes sure that each compiles.
+    /// Its [`Self::schema`], compiled, to check values with; a test makes sure that each compiles.
     pub fn compiled(&self) -> Option<Arc<Schema>> {
         self.compiled.get_or_init(|| Schema::compile(self.schema().clone()).ok().map(Arc::new)).clone()
     }
@@ -215,7 +215,7 @@ struct Profile {
     tags: &'static [&'static str],
     capabilities: Capabilities,
     undo: UndoWay,
-    is_line: bool,
+    is_apart: bool,
     repeated: &'static [&'static str],
     /// Makes the JSON Schema of its properties.
     schema: fn() -> Json,
@@ -237,7 +237,7 @@ impl Profile {
             manifest: Arc::new(manifest),
             schema: Arc::new(LazyLock::new(self.schema)),
             compiled: Arc::default(),
-            is_line: self.is_line,
+            is_apart: self.is_apart,
             repeated: self.repeated,
             provider,
             printed: None,

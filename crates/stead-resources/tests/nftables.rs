@@ -7,6 +7,7 @@ mod support;
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -350,6 +351,12 @@ fn files_of_any_kind_and_name_count_as_nft_reads_them() {
         assert!(said.contains(&format!("{path}:1:")), "{name}: {said}");
         fs::remove_file(path).unwrap();
     }
+    let not_text = Path::new(FOLDER).join(std::ffi::OsStr::from_bytes(b"caf\xe9.nft"));
+    fs::write(&not_text, "table inet other {\n}\n").unwrap();
+    is_same();
+    fs::write(&not_text, "add rule inet nowhere c drop\n").unwrap();
+    assert_eq!(subject.differing(&desired), ["boot"]);
+    fs::remove_file(&not_text).unwrap();
     let path = format!("{FOLDER}/odd.nft");
     let link = |target: &str| std::os::unix::fs::symlink(target, &path).unwrap();
     let refused = |why: &str| {
@@ -514,8 +521,12 @@ fn a_table_that_others_name_is_not_removed() {
     let removal = json!({"name": "t", "_exist": false});
     let said = subject.refused(&removal);
     assert!(said.contains("cannot load its files at boot without the table"), "{said}");
+    let without_file = json!({"name": "t", "content": "chain c {\n}\n", "boot": false});
+    let said = subject.refused(&without_file);
+    assert!(said.contains("cannot load its files at boot without the table"), "{said}");
     assert_eq!(subject.differing(&stated), [""; 0]);
     fs::remove_file(format!("{FOLDER}/zz.nft")).unwrap();
+    subject.set(&without_file).unwrap();
     subject.set(&removal).unwrap();
     assert_eq!(subject.state(&removal)["_exist"], false);
 }

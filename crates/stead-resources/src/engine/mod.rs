@@ -22,7 +22,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
         tags: &[],
         capabilities,
         undo: UndoWay::Files,
-        is_line: false,
+        is_apart: false,
         repeated: &[],
         schema,
     };

@@ -39,7 +39,7 @@ use table::{Entry, NO_PATH, without_slash};
     about = "A file system or swap space in /etc/fstab, and mounted.",
     tags("mount", "fstab", "filesystem", "linux"),
     undo = State,
-    line,
+    apart,
     capabilities = ALL,
 )]
 struct Properties<'a> {

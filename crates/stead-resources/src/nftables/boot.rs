@@ -46,7 +46,7 @@ pub(super) struct Table<'a> {
 /// A file of the folder that nftables.service reads.
 pub(super) struct Beside {
     pub(super) path: String,
-    /// Its text; of what is not a file none.
+    /// Its text; `None` for a device, a FIFO or a socket.
     pub(super) text: Option<String>,
 }
 
@@ -88,8 +88,8 @@ impl<'a> Table<'a> {
         behind.iter().any(|statement| self.is_included_by(statement))
     }
 
-    /// The main file with one line for each file that it includes beside that of the table, each with the place that it is read from;
-    /// so is that of the table, if there is one.
+    /// The main file with one `include` for each file that it reads: those beside that of the table, and that of the table if `own` is
+    /// stated, each from the place that is given.
     pub(super) fn composed(&self, main: &str, beside: &[(String, String)], own: Option<&str>) -> String {
         let path = self.path();
         let mut files: Vec<(String, String)> = beside.iter().filter(|(other, _)| *other != path).cloned().collect();

@@ -122,11 +122,11 @@ pub(super) fn at_boot(
 ) -> Result<AtBoot, Failure> {
     let own_path = table.path();
     if let Some(odd) = read.folder.iter().find(|file| file.text.is_none() && file.path != own_path) {
-        let why = format!("'{}' is a device, a FIFO or a socket: nft does not come to its end", odd.path);
+        let why = format!("'{}' is a device, a FIFO or a socket, which nft cannot read", odd.path);
         return Ok(AtBoot::Refused(why));
     }
-    // nft takes some names for patterns, and finds such files by another pattern.
-    let has_odd_name = |file: &&Beside| file.path.contains(['"', '*', '?', '[', '\\']);
+    // nft takes some names for patterns, and finds such files by another pattern; a name that is not UTF-8 cannot be written.
+    let has_odd_name = |file: &&Beside| file.path.contains(['"', '*', '?', '[', '\\', char::REPLACEMENT_CHARACTER]);
     let named = read.folder.iter().filter(|file| file.path != own_path);
     let (odd, plain): (Vec<_>, Vec<_>) = named.partition(has_odd_name);
     let mut copies = vec![(own_path, text_file(read.text)?)];

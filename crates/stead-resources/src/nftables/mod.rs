@@ -237,12 +237,14 @@ impl Tables {
                 FileKind::Special => None,
                 FileKind::File if kind == FileKind::File => self.texts.look(cx, &at)?.map(|text| text.content.clone()),
                 // nft says of a link in circles that it is one, and passes over one that leads nowhere.
-                FileKind::File | FileKind::Symlink => match cx.system_root.read(&path, MAX_SIZE) {
-                    Ok(Some(content)) => Some(String::from_utf8_lossy(&content.bytes).into_owned()),
-                    Ok(None) => continue,
-                    Err(error @ FsError::TooLarge { .. }) => return Err(error.into()),
-                    Err(_) => Some(String::new()),
-                },
+                FileKind::File | FileKind::Symlink => {
+                    match cx.system_root.read(Path::new(FOLDER).join(&name), MAX_SIZE) {
+                        Ok(Some(content)) => Some(String::from_utf8_lossy(&content.bytes).into_owned()),
+                        Ok(None) => continue,
+                        Err(error @ FsError::TooLarge { .. }) => return Err(error.into()),
+                        Err(_) => Some(String::new()),
+                    }
+                }
             };
             found.push(Beside { path, text });
         }
@@ -377,7 +379,7 @@ impl Properties<'_> {
         }
         let table = self.table();
         kernel::check(cx, &table, content.0, Properties::CONTENT)?;
-        let Some(text) = self.text() else { return Ok(()) };
+        let Some(text) = self.text() else { return self.checked_without(cx, found) };
         match found.at_boot_with(cx, &table, &text, content.0)? {
             AtBoot::Stated => Ok(()),
             AtBoot::Refused(said) => {
@@ -393,16 +395,16 @@ impl Properties<'_> {
         }
     }
 
-    /// Fails where nothing would be loaded at boot without the table, as files of others name it.
+    /// Fails if other files need the table, so that nft would load nothing at boot without its file.
     fn checked_without(&self, cx: &Context, found: &Found) -> Result<(), Failure> {
         let table = self.table();
-        if self.exist || !is_live(cx) || found.own().is_none() || !found.is_kept(cx, &table) {
+        if self.exist && self.boot || !is_live(cx) || !found.is_kept(cx, &table) {
             return Ok(());
         }
         match found.at_boot_with(cx, &table, "", "")? {
             AtBoot::Stated | AtBoot::Other => Ok(()),
             AtBoot::Refused(said) => Err(blocked(
-                Properties::EXIST,
+                if self.exist { Properties::BOOT } else { Properties::EXIST },
                 format!("nftables.service cannot load its files at boot without the table:\n{said}"),
             )),
         }

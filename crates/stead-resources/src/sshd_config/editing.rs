@@ -14,7 +14,7 @@ pub(super) struct Elsewhere {
     /// From 1.
     pub(super) line: usize,
     pub(super) rest: String,
-    /// True if it stands in front of a block that states the keyword.
+    /// True if it is in another block than the stated one, whose criteria include those of the stated one.
     is_broader: bool,
 }
 
@@ -22,12 +22,12 @@ impl Elsewhere {
     /// The failure that a keyword would not have its value while that is there.
     pub(super) fn failure(&self, keyword: &str, own: &str) -> Failure {
         let Self { path, line, rest, is_broader } = self;
-        let hint = if *is_broader {
-            "Remove that line, or state the keyword in 'match' with the criteria of its block"
-        } else if path == own {
-            "Remove that line, or state the keyword in 'match' with the criteria {\"all\": true}"
-        } else {
+        let hint = if path != own {
             "Remove that line, or manage that file with 'path'"
+        } else if *is_broader {
+            "Remove that line, or move the block that is stated in front of the block with that line"
+        } else {
+            "Remove that line, or state the keyword in 'match' with the criteria {\"all\": true}"
         };
         let message = format!("'{path}' sets '{keyword}' to '{rest}' in line {line}, and sshd uses that line. {hint}");
         impossible(keyword, message)
@@ -72,7 +72,7 @@ impl Wanted<'_> {
         sorted(found) == sorted(self.meant())
     }
 
-    /// The line of another file, or of a `Match all` of this one, that says otherwise.
+    /// The line of another file, or of a broader block of this one, that says otherwise.
     pub(super) fn elsewhere(&self, settings: &[Setting], own: &str) -> Option<Elsewhere> {
         let wanted = self.meant();
         self.in_force(settings).into_iter().find_map(|setting| {

@@ -184,6 +184,10 @@ impl<'a> Stated<'a> for Properties<'a> {
             edited.put(wanted)?;
         }
         for (line, wanted) in &statement.blocks {
+            let settings = files.settings(&edited.text())?;
+            if wanted.iter().all(|each| each.holds(&settings)) {
+                continue;
+            }
             edited.put_block(line, wanted);
             for each in wanted {
                 edited.put(each)?;

@@ -198,10 +198,7 @@ impl Keywords {
                 return Err(at(&about, format!("'{name}' is not allowed in a block of 'match'")));
             }
             if keyword == "match" {
-                return Err(at(
-                    &about,
-                    format!("'{name}' is not a keyword here: write 'match', with a list of blocks"),
-                ));
+                return Err(at(&about, format!("'{name}' is not a keyword; use 'match' with a list of blocks")));
             }
             if all.iter().any(|other| other.keyword == keyword) {
                 return Err(at(

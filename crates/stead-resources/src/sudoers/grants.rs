@@ -29,7 +29,7 @@ pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content:
         _ => {}
     }
     if let Some(why) = files.too_large {
-        return Some(impossible(property, format!("cannot tell whether the rules are in force: {why}")));
+        return Some(impossible(property, format!("cannot determine whether the rules are in force: {why}")));
     }
     let mut aliases = Aliases::new();
     let texts = files.parts.iter().map(|part| part.text.as_str()).chain([content]);

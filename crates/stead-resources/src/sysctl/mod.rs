@@ -25,7 +25,7 @@ use crate::{ALL, BuiltIn, is_wanted, reply};
     about = "A parameter of the kernel, now and after a restart.",
     tags("sysctl", "kernel", "linux"),
     undo = State,
-    line,
+    apart,
     capabilities = ALL,
     state,
 )]

@@ -1,4 +1,4 @@
-//! What is said of each resource beside its states: defaults, accounts that it names, and the list of changes.
+//! Each resource beside its states: its defaults, the accounts that it names, and the list of changes.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn each_is_in_the_list_of_changes() {
     assert_eq!(missing, [""; 0], "those that CHANGELOG.md does not name");
 }
 
-/// What a set would come to, without the time.
+/// The outcome of a set that is only predicted, without the time.
 fn predicted(built_in: &BuiltIn, stated: &Json) -> String {
     let world = World::system();
     let cx = world.context_for(built_in.manifest.type_name.as_str());

@@ -88,7 +88,7 @@ fn world([main, a, b]: &[String; 3]) -> World {
     )
 }
 
-/// What sshd takes in each of these roots: all lines of `sshd -T`. The words behind a root are further arguments of it.
+/// The settings that sshd takes in each of these roots: all lines of `sshd -T`. The words behind a root are further arguments of it.
 fn read_by_sshd(roots: &[String]) -> Vec<Vec<String>> {
     let script = "mount -t tmpfs tmpfs /run; mkdir /run/sshd; keys=$(mktemp -d /run/keys.XXXX)
         ssh-keygen -q -t ed25519 -N '' -f $keys/key
