@@ -148,27 +148,39 @@ def python_of(program):
     is_python = os.path.basename(python).rstrip("0123456789.") in ("python", "pypy")
     if not is_python or not os.path.isabs(python) or not os.path.exists(python):
         return None, None
+    if os.geteuid() != 0:
+        return python, None
     # Python reads where its own library is before it runs anything.
     folder = os.path.dirname(python)
     settings = [os.path.join(place, "pyvenv.cfg") for place in (folder, os.path.dirname(folder))]
+    folders = set()
     places = [program, python, *filter(os.path.lexists, settings)]
-    why = next(filter(None, map(judge, places)), None) or next(filter(None, map(judge, libraries(python, settings))), None)
+    is_other = lambda path: not os.path.lexists(path) or not is_of_root(path, folders)
+    why = next(filter(None, map(judge, places)), None) or next(filter(None, map(judge, filter(is_other, libraries(python, settings)))), None)
     return (None, why) if why else (python, None)
 
 
 def libraries(python, settings):
-    """Where a Python loads its own library from, beside its program or by the settings of its environment: what it runs before anything else."""
+    """The paths from which a Python loads its standard library, before any code of ours can check them: beside its program, or by the
+    settings of its environment."""
     homes = [os.path.dirname(os.path.realpath(python))]
     for path in filter(os.path.isfile, settings):
         with open(path, encoding="utf-8", errors="replace") as file:
             stated = [line.partition("=") for line in file]
         homes += [value.strip() for name, _, value in stated if name.strip().lower() == "home"]
     for home in homes:
-        library = os.path.join(os.path.dirname(home), "lib")
-        own = [os.path.join(library, name) for name in sorted(os.listdir(library))] if os.path.isdir(library) else []
-        own = [path for path in own if os.path.basename(path).startswith(("python", "pypy"))]
-        encodings = [os.path.join(path, "encodings", *file) for path in own for file in ((), ("__init__.py",))]
-        yield from filter(os.path.lexists, (home, library, *own, *encodings))
+        yield home
+        for library in (os.path.join(os.path.dirname(home), name) for name in ("lib", "lib64")):
+            if not os.path.isdir(library):
+                continue
+            yield library
+            for name in sorted(os.listdir(library)):
+                if name.startswith(("python", "pypy")):
+                    own = os.path.join(library, name)
+                    for folder in (os.path.join(own, *part) for part in ((), ("__pycache__",), ("encodings",), ("encodings", "__pycache__"))):
+                        if os.path.isdir(folder):
+                            yield folder
+                            yield from filter(os.path.isfile, (os.path.join(folder, each) for each in os.listdir(folder)))
 
 
 def is_this(python):
@@ -184,6 +196,6 @@ def refuse(why):
 
 def fail(message):
     # Without a module: what is refused may be one.
-    text = message.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    text = "".join(f"\\u{ord(each):04x}" if each < " " or each in '"\\' else each for each in message)
     print(f'{{"error": "{text}"}}', file=sys.stderr)
     sys.exit(1)

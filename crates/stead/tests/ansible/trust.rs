@@ -37,7 +37,7 @@ fn environment(site: &Site) -> PathBuf {
     own
 }
 
-/// What others than root do with a place that root's Python or Ansible looks at.
+/// The ways in which others hold a place that root's Python or Ansible looks at.
 #[derive(Clone, Copy)]
 enum Hold {
     Own,
@@ -232,14 +232,14 @@ fn lists_of_others_are_not_read() {
         assert_eq!(read(text, mode, owner), "{}\n", "{mode:o} {owner} {}", text.len());
     }
     let target = list.with_extension("other");
-    fs::write(&target, "{}").unwrap();
+    fs::write(&target, "{\"a\": 1}").unwrap();
     fs::remove_file(&list).unwrap();
     std::os::unix::fs::symlink(&target, &list).unwrap();
     let linked = site.run("python3", Path::new("/"), &["-c", SHOW, &common, &own, list.to_str().unwrap()]);
     assert_eq!(linked.stdout, "{}\n", "{}", linked.stderr);
 }
 
-/// What a template reads as YAML is the document's, and is kept nowhere.
+/// YAML that a template reads belongs to the document, and is kept nowhere.
 #[test]
 fn what_a_template_reads_is_not_kept() {
     let Some(site) = Site::new("what_a_template_reads_is_not_kept") else { return };

@@ -208,7 +208,8 @@ impl Environment {
         self.found.open(name, directory, self, Instant::now())
     }
 
-    /// Has each program be looked for again, by clones too: something is changed, so that one may be new, or in front of another.
+    /// Makes [`Self::open`] look for every program again, also in clones. To be called when something changes: a program may be new, or
+    /// in front of another.
     pub fn forget_programs(&self) {
         self.found.forget();
     }

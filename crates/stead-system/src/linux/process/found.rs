@@ -107,4 +107,23 @@ mod tests {
         known.forget();
         assert_eq!(found(now + FRESH), Some(behind));
     }
+
+    #[test]
+    fn clones_forget_together_and_another_path_has_other_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        let mut environment = Environment::default();
+        environment.set("PATH", std::env::join_paths([&first, &second]).unwrap());
+        let path_of = |environment: &Environment| {
+            let opened = environment.open("stead-program", Path::new("/nonexistent"));
+            opened.unwrap().unwrap().path().to_owned()
+        };
+        let behind = place(&second);
+        assert_eq!(path_of(&environment), behind);
+        let before = place(&first);
+        environment.clone().forget_programs();
+        assert_eq!(path_of(&environment), before);
+        environment.set("PATH", second.as_os_str());
+        assert_eq!(path_of(&environment), behind);
+    }
 }
