@@ -43,7 +43,7 @@ impl Provider for Setting {
         Ok(Plain::new(json!({ "name": name, "value": value })))
     }
 
-    /// Changes it. A plan never comes here, because the manifest does not say that this predicts: stead does so itself.
+    /// Changes it. Not called by a plan: the manifest declares no what-if, so stead predicts the change itself.
     fn set(&self, _: &Context, desired: &Plain, _: Execution) -> Result<SetReply, Failure> {
         let (name, value) = (text(desired, "name"), text(desired, "value"));
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).insert(name, value);

@@ -58,7 +58,7 @@ impl Session {
         } else {
             Vec::new()
         };
-        self.order_conflicts(prepared, &known, &found);
+        self.order_conflicts(prepared, &known, found);
     }
 
     fn real_paths(&self) -> RealPaths {
@@ -72,12 +72,12 @@ impl Session {
     }
 
     /// Those without a condition whose properties are written out; these are in conflict over a path.
-    fn order_conflicts(&self, prepared: &mut Prepared, known: &[Known], found: &[Conflict]) {
+    fn order_conflicts(&self, prepared: &mut Prepared, known: &[Known], found: Vec<Conflict>) {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let stating = known.iter().filter(|known| !known.states.is_empty()).filter(is_set);
         let states: Vec<_> = stating.map(|known| (known.id, known.states.as_slice())).collect();
-        let found = &unstated(found.to_vec(), &states);
+        let found = &without_stated_parts(found, &states);
         let disagreements = besides(disagreements(states), found);
         let removes = known.iter().any(|known| known.removed_lines.is_some());
         let settled: Vec<&Known> = known.iter().filter(|_| removes).filter(is_set).collect();
@@ -191,7 +191,7 @@ impl Session {
         let desired = |id: NodeId| run.report().record(id).desired.as_ref();
         let states = self.states_among(graph, desired);
         let states: Vec<_> = states.iter().map(|(id, states)| (*id, states.as_slice())).collect();
-        let found = unstated(self.conflicts_among(graph, desired), &states);
+        let found = without_stated_parts(self.conflicts_among(graph, desired), &states);
         let equal = |one, other| agree(desired(one), desired(other));
         let is_new = |first, second| is_computed(first) || is_computed(second);
         let news = found.iter().filter(|found| is_new(found.first, found.second));
@@ -347,13 +347,17 @@ fn once_each(found: Vec<Conflict>, real_paths: &RealPaths) -> Vec<Conflict> {
     found.into_iter().filter(is_first).collect()
 }
 
-/// The conflicts but those over a part of a file that both instances state values of: by these they agree or do not.
-fn unstated(mut found: Vec<Conflict>, states: &[(NodeId, &[Statement])]) -> Vec<Conflict> {
-    let things = |id| {
-        let of_it = states.iter().filter(move |(of, _)| *of == id);
-        of_it.flat_map(|(_, states)| states.iter().map(|statement| &statement.thing)).collect::<BTreeSet<_>>()
+/// Removes conflicts over a part of a file of which both instances state values: these are compared instead.
+fn without_stated_parts(mut found: Vec<Conflict>, states: &[(NodeId, &[Statement])]) -> Vec<Conflict> {
+    if found.is_empty() {
+        return found;
+    }
+    let things_of =
+        |states: &[Statement]| states.iter().map(|statement| statement.thing.clone()).collect::<BTreeSet<_>>();
+    let things: BTreeMap<NodeId, _> = states.iter().map(|(id, states)| (*id, things_of(states))).collect();
+    let is_stated = |first: NodeId, second: NodeId| {
+        things.get(&first).zip(things.get(&second)).is_some_and(|(one, other)| !one.is_disjoint(other))
     };
-    let is_stated = |first, second| !things(first).is_disjoint(&things(second));
     found.retain(|each| each.about != Contradiction::SamePart || !is_stated(each.first, each.second));
     found
 }

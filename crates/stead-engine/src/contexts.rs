@@ -18,7 +18,7 @@ pub(crate) struct Contexts {
     pub(crate) usual: Context,
     /// For those of documents that lie in other folders than the outermost one; one for each scope.
     within: HashMap<NodeId, Arc<Context>>,
-    /// True if somebody wrote the instances: a single call is about what its caller named.
+    /// True for instances of a document; false for a single call, whose caller knows what it is about.
     is_document: bool,
 }
 

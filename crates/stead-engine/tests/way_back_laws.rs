@@ -34,7 +34,7 @@ use stead_system::folder::Folder;
 use stead_system::fs::SystemPath;
 use stead_testkit::times;
 
-/// What stays down is tried again: thousands of runs would wait for that.
+/// Retries without a wait: thousands of runs have services that stay down.
 const SHORT: Wait = Wait { curve: Curve::Static(Duration::from_millis(1)), cap: Duration::from_millis(1), jitter: 0.0 };
 
 const FILES: [&str; 5] = ["a", "b", "c", "made/d", "links/e"];

@@ -1,5 +1,6 @@
 //! Decisions about one node, from how far it has come.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ impl Run {
             seal: &*self.seal,
             budget: None,
         };
-        View { place, run: self, of: Some(id) }
+        View { place, run: self, of: Some(id), has_read_open: Cell::default() }
     }
 
     fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {
@@ -179,11 +180,16 @@ impl Run {
         })
     }
 
+    /// Returns whether nothing is changed.
+    pub(super) fn only_looks(&self) -> bool {
+        self.mode.execution == Execution::WhatIf || self.mode.operation == Operation::Test
+    }
+
     /// The instance that leaves open what a member is of which there is none: its test cannot tell its state, so that an apply may well
     /// have the member.
     fn left_open(&self, id: NodeId, fault: &Fault) -> Option<NodeId> {
         let is_open = |other: &NodeId| matches!(self.report.status(*other), Some(Status::Undetermined));
-        let is_about_it = *fault.code == ACCESS;
+        let is_about_it = *fault.code == ACCESS && self.only_looks();
         [NeedKind::Require, NeedKind::Notify]
             .into_iter()
             .flat_map(|kind| self.needs_of(id, kind))

@@ -1,17 +1,16 @@
 //! The outputs of a document, computed from what its instances answered.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::view::View;
 use super::{Run, codes};
-use crate::call::{Execution, Operation};
+use crate::call::Execution;
 use crate::diag::Diagnostic;
 use crate::document::Output;
-use crate::event::Status;
 use crate::expr::codes::ACCESS;
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
-use crate::id::NodeId;
 use crate::value::{Value, sealing_wrapped};
 
 impl Run {
@@ -30,36 +29,33 @@ impl Run {
     fn outermost(&self) -> View<'_> {
         let (scopes, facts, seal) = (&self.graph.scopes, &self.facts, &*self.seal);
         let place = ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal, budget: None };
-        View { place, run: self, of: None }
+        View { place, run: self, of: None, has_read_open: Cell::default() }
     }
 
     fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
+        view.has_read_open.set(false);
         let wanted = output.condition.as_ref().map(|condition| evaluate(condition, view));
         match wanted {
             None | Some(Ok(Value::Bool(true))) => {}
             Some(Ok(_)) => return None,
-            Some(Err(halt)) => return self.halted_output(&halt).map(Err),
+            Some(Err(halt)) => return self.halted_output(&halt, view).map(Err),
         }
         Some(match evaluate(&output.value, view) {
             Ok(value) => match wrong_output(output, &value) {
                 Some(finding) => Err(finding),
                 None => Ok(sealing_wrapped(value, &*self.seal)),
             },
-            Err(halt) => Err(self.halted_output(&halt)?),
+            Err(halt) => Err(self.halted_output(&halt, view)?),
         })
     }
 
     /// Returns why an output has no value; `None` where it may have one when the run is made.
-    fn halted_output(&self, halt: &Halt) -> Option<Diagnostic> {
+    fn halted_output(&self, halt: &Halt, view: &View<'_>) -> Option<Diagnostic> {
         // Of a part of the document, what refers to the rest has no value.
-        let only_looks = self.mode.execution == Execution::WhatIf || self.mode.operation == Operation::Test;
-        let may_lack = only_looks || self.exceptions.selected.is_some();
-        let is_open = |id: NodeId| matches!(self.report.status(id), Some(Status::Undetermined));
+        let may_lack = self.only_looks() || self.exceptions.selected.is_some();
         match &halt.stop {
             // A test that cannot tell the state leaves open what members it has.
-            Stop::Fault(fault)
-                if only_looks && *fault.code == ACCESS && self.graph.iter().any(|(id, _)| is_open(id)) =>
-            {
+            Stop::Fault(fault) if self.only_looks() && *fault.code == ACCESS && view.has_read_open.get() => {
                 return None;
             }
             Stop::Fault(_) => {}

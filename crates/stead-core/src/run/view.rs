@@ -1,5 +1,6 @@
 //! The view of expressions while a run goes on: besides what is known before, the answers of instances.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::call::{Execution, Outcome, Restart, nested_results};
@@ -22,6 +23,8 @@ pub(super) struct View<'a> {
     pub(super) run: &'a Run,
     /// The instance that is looked from.
     pub(super) of: Option<NodeId>,
+    /// True once the state of an instance was read whose test could not tell whether it is the desired one.
+    pub(super) has_read_open: Cell<bool>,
 }
 
 impl View<'_> {
@@ -72,7 +75,10 @@ impl Environment for View<'_> {
         match self.run.report.status(node) {
             None | Some(Status::Skipped(SkipReason::NotSelected) | Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
-            Some(Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed) => {
+            Some(
+                status @ (Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed),
+            ) => {
+                self.has_read_open.set(self.has_read_open.get() || *status == Status::Undetermined);
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
             Some(_) => WITHOUT_STATE,

@@ -7,23 +7,23 @@ use stead_core::graph::{Adjacent, Node, Role, evaluate_known};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::text::Kind;
 use stead_core::value::Value;
+use stead_resources::builtin_of;
 
 use super::Pass;
 
-/// Properties of services and timers that are lists of files.
+/// Properties of built-in types that are lists of files.
 const FILES: [&str; 2] = ["restartedAfter", "reloadedAfter"];
-const TYPES: [&str; 2] = ["Stead/Service", "Stead/Timer"];
 
 /// A finding for each file of a service that is the id or the name of an instance.
 pub(super) fn check(pass: &Pass<'_>) -> Vec<Diagnostic> {
     let graph = &pass.prepared.graph;
     let mut found = Vec::new();
     for (id, node) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
-        let type_name = node.manifest.type_name.as_str();
-        let Some(properties) = &graph.declaration(id).properties else { continue };
-        if !TYPES.iter().any(|each| each.eq_ignore_ascii_case(type_name)) {
+        let Some(properties) =
+            graph.declaration(id).properties.as_ref().filter(|_| builtin_of(&node.manifest).is_some())
+        else {
             continue;
-        }
+        };
         for property in FILES {
             let Some(Kind::Array(files)) = properties.get(property).map(|files| &files.kind) else { continue };
             found.extend(files.iter().filter_map(|file| wrong(pass, node, property, file)));
@@ -55,10 +55,11 @@ fn wrong(pass: &Pass<'_>, node: &Node, property: &str, file: &Template) -> Optio
         return None;
     }
     let label = graph.label(named);
-    let message = format!("'{property}' names files, and '{text}' is an instance, {label}");
-    let help = match path_of(named) {
-        Some(path) => format!("write its path, \"{path}\""),
-        None => "name the files that it writes, such as \"/etc/service.conf\"".to_owned(),
-    };
+    let message = format!("expected a file in '{property}', found the instance {label}");
+    let what = path_of(named).map_or_else(
+        || "write the path of a file that it writes".to_owned(),
+        |path| format!("write its path, \"{path}\""),
+    );
+    let help = if text.contains(':') { what } else { format!("{what}; a file beside the document is \"./{text}\"") };
     Some(Diagnostic::error(&INVALID, file.span, message).with_help(help))
 }

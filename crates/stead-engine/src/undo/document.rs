@@ -201,8 +201,8 @@ pub(super) fn unsaid(set: &SetEntry) -> Vec<&str> {
 /// Returns whether a state is set without the file that was made for it: a value of the kernel or a mount, of which the file has a line. Its
 /// line would be removed from the file, which then is not as the run left it.
 fn is_apart_from(set: &SetEntry, item: &Item) -> bool {
-    let is_line = builtin(&set.type_name).is_some_and(|built_in| built_in.is_line);
-    is_line && item.place.image(0).is_ok_and(|(now, _)| now.node != ImageNode::Directory)
+    let is_apart = builtin(&set.type_name).is_some_and(|built_in| built_in.is_apart);
+    is_apart && item.place.image(0).is_ok_and(|(now, _)| now.node != ImageNode::Directory)
 }
 
 /// Why the former state of an instance cannot be set again, if its resource accepts no such properties: programs can make more than
