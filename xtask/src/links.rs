@@ -61,9 +61,9 @@ fn other_code(repository: &Repository, page: &str, text: &str) -> Vec<Finding> {
     if !page.starts_with(BOOK) || page.starts_with(NOT_LISTED) {
         return Vec::new();
     }
-    let shown = text.match_indices("```rust\n").filter_map(|(at, fence)| {
-        let code = text.get(at + fence.len()..)?.split("```").next()?;
-        Some((text.get(..at)?.lines().count() + 1, code))
+    let shown = text.match_indices("```rust").filter_map(|(at, _)| {
+        let (_, block) = text.get(at..)?.split_once('\n')?;
+        Some((text.get(..at)?.lines().count() + 1, block.split("```").next()?))
     });
     let is_code =
         |code: &str| repository.files.iter().any(|(path, text)| has_extension(path, "rs") && text.contains(code));

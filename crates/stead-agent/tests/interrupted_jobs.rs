@@ -111,7 +111,7 @@ struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     fn new(host: &'a Host, scene: &Scene) -> Self {
-        let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+        let folder = TempDir::new_in(stead_testkit::memory_folder()).unwrap();
         for (file, is_right) in scene.files.iter().enumerate() {
             let content = if *is_right { "right" } else { "wrong" };
             fs::write(folder.path().join(format!("f{file}")), content).unwrap();

@@ -163,7 +163,7 @@ fn every_instance_ends_as_the_model_says() {
 
 /// Applies the document, and returns how each instance ended, by the run and by what it recorded.
 fn applied(host: &Host, instances: &[Instance]) -> Vec<End> {
-    let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+    let folder = TempDir::new_in(stead_testkit::memory_folder()).unwrap();
     let text = document(folder.path(), instances);
     let deadline = Duration::from_millis(if text.contains("sleep 600") { 1500 } else { 60_000 });
     let mut session = host.session(folder.path()).with(|options| {

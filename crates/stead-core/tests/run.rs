@@ -17,7 +17,7 @@ use std::sync::Arc;
 use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
 use stead_core::claims::Extent;
-use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
+use stead_core::event::{Approach, Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use stead_core::graph::Graph;
 use stead_core::history::{AttemptRecord, AttemptResult, History, RunEnd};
 use stead_core::id::NodeId;
@@ -161,6 +161,7 @@ impl Settings {
         match *words {
             ["get"] => self.mode = Mode::GET,
             ["test"] => self.mode = Mode::TEST,
+            ["test", "direct"] => self.mode = Mode { approach: Approach::Direct, ..Mode::TEST },
             ["plan"] => self.mode = Mode::PLAN,
             ["apply"] => self.mode = Mode::APPLY,
             ["lenient"] => self.mode = Mode { verification: Verify::Lenient, ..Mode::APPLY },

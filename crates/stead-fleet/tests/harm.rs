@@ -84,8 +84,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        // In memory where there is such a file system: syncing is not what is tried.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let folder = tempfile::tempdir_in(stead_testkit::memory_folder()).unwrap();
         let state = folder.path().join("state");
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
         let made = command.args(["operator", "ann", "--role", "approver", "--folder"]).arg(&state).output().unwrap();

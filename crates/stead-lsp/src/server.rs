@@ -1,6 +1,7 @@
 //! The conversation with an editor.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops;
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use serde::Serialize;
@@ -19,7 +20,7 @@ use crate::position::Encoding;
 use crate::protocol::{
     CodeAction, CodeActionParams, CompletionOptions, DidChangeTextDocumentParams, DidOpenTextDocumentParams,
     DocumentSymbol, Hover, InitializeParams, InitializeResult, Location, MarkupContent, PublishDiagnosticsParams,
-    ReferenceParams, RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentParams,
+    Range, ReferenceParams, RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentParams,
     TextDocumentPositionParams, TextDocumentSyncKind, TextEdit, WorkspaceEdit, method,
 };
 
@@ -262,7 +263,7 @@ fn one_file(file: &File, edits: Vec<TextEdit>) -> WorkspaceEdit {
 /// The edits that format a document.
 fn formatted(file: &File) -> Result<Vec<TextEdit>, Refused> {
     let edits = edits(&file.text).map_err(|error| Refused(ErrorCode::RequestFailed, error.to_string()))?;
-    let edit = |(range, new_text): (std::ops::Range<usize>, String)| TextEdit {
+    let edit = |(range, new_text): (ops::Range<usize>, String)| TextEdit {
         range: file.lines.range(&file.text, (range.start, range.end)),
         new_text,
     };
@@ -292,7 +293,7 @@ fn symbols(file: &File) -> Vec<DocumentSymbol> {
 /// The corrections of what was found in a range.
 fn actions(file: &File, params: &CodeActionParams) -> Vec<CodeAction> {
     let asked = params.range;
-    let touches = |range: crate::protocol::Range| range.start <= asked.end && asked.start <= range.end;
+    let touches = |range: Range| range.start <= asked.end && asked.start <= range.end;
     let action = |finding: &stead_core::diag::Diagnostic| {
         let fix = finding.fix.as_ref().filter(|fix| fix.span.source == SourceId(0))?;
         let shown = file.shown(finding);

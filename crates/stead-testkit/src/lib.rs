@@ -35,6 +35,12 @@ pub fn repository() -> PathBuf {
     here.parent().and_then(Path::parent).unwrap_or(here).to_path_buf()
 }
 
+/// The folder for temporary folders that lie in memory, where the system has one: a sync costs nothing there. Else the folder for all temporary ones.
+pub fn memory_folder() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
 /// Waits until something is found, for two minutes: longer than anything takes on a busy machine.
 ///
 /// # Panics

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use stead_testkit::skip;
+use stead_testkit::{memory_folder, skip};
 use tempfile::TempDir;
 
 use crate::script::Script;
@@ -154,7 +154,7 @@ pub(crate) fn has_strace(test: &str) -> bool {
 
 /// A directory in memory, if there is one: what is flushed there costs nothing.
 pub(crate) fn fast_directory() -> TempDir {
-    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+    TempDir::new_in(memory_folder()).unwrap()
 }
 
 /// Where the store is in it: a path of which nothing is there yet.

@@ -14,10 +14,9 @@ use super::{Privilege, Run, codes};
 use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification, Wanted};
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
-use crate::expr::codes::ACCESS;
-use crate::expr::{FactKey, Fault, Stop};
+use crate::expr::{FactKey, Stop, Template};
 use crate::footprint::Footprint;
-use crate::graph::{Halt, NeedKind, NestingPurpose, Role, ScopeView, evaluate};
+use crate::graph::{Halt, NestingPurpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
 use crate::manifest::ResourceKind;
 use crate::planner::opening;
@@ -41,6 +40,8 @@ pub(super) enum Others {
 /// The obstacle to evaluating a condition or properties.
 enum Trouble {
     Halt(Halt),
+    /// A fault in what was read of an instance that an apply may bring into another state.
+    Open(NodeId),
     Finding(Diagnostic),
 }
 
@@ -116,7 +117,7 @@ impl Run {
             seal: &*self.seal,
             budget: None,
         };
-        View { place, run: self, of: Some(id), has_read_open: Cell::default() }
+        View { place, run: self, of: Some(id), read_open: Cell::default() }
     }
 
     fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {
@@ -126,7 +127,7 @@ impl Run {
             return Ok(true);
         }
         let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
-        let value = evaluate(condition, &self.view(id)).map_err(|halt| Box::new(Trouble::Halt(halt)))?;
+        let value = self.evaluated(id, condition)?;
         self.graph.holds(id, condition, &value).map_err(|finding| Box::new(Trouble::Finding(*finding)))
     }
 
@@ -146,21 +147,18 @@ impl Run {
         }
         let manifest = &self.graph.node(id).manifest;
         let sealed = |value| manifest.sealing_secrets(sealing_wrapped(value, &*self.seal), &*self.seal);
-        let desired = evaluate(properties, &self.view(id)).map(sealed);
-        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+        self.evaluated(id, properties).map(sealed).map(Arc::new)
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
         let refused = |finding| Decision::Record(self.fail(id, Problem::Finding(finding)));
         let halt = match trouble {
             Trouble::Finding(finding) => return refused(finding),
+            Trouble::Open(because) => {
+                return Decision::Record(self.settle(id, Status::Unknown(self.path(because))));
+            }
             Trouble::Halt(halt) => halt,
         };
-        if let Stop::Fault(fault) = &halt.stop
-            && let Some(because) = self.left_open(id, fault)
-        {
-            return Decision::Record(self.settle(id, Status::Unknown(self.path(because))));
-        }
         refused(match &halt.stop {
             Stop::Missing(key) => match self.facts.get(key) {
                 Some(Err(reason)) => Diagnostic::error(&codes::NO_FACT, halt.span, reason.clone()),
@@ -185,15 +183,15 @@ impl Run {
         self.mode.execution == Execution::WhatIf || self.mode.operation == Operation::Test
     }
 
-    /// The instance that leaves open what a member is of which there is none: its test cannot tell its state, so that an apply may well
-    /// have the member.
-    fn left_open(&self, id: NodeId, fault: &Fault) -> Option<NodeId> {
-        let is_open = |other: &NodeId| matches!(self.report.status(*other), Some(Status::Undetermined));
-        let is_about_it = *fault.code == ACCESS && self.only_looks();
-        [NeedKind::Require, NeedKind::Notify]
-            .into_iter()
-            .flat_map(|kind| self.needs_of(id, kind))
-            .find(|other| is_about_it && is_open(other))
+    /// Computes a value for an instance.
+    fn evaluated(&self, id: NodeId, node: &Template) -> Result<Value, Box<Trouble>> {
+        let view = self.view(id);
+        evaluate(node, &view).map_err(|halt| {
+            Box::new(match (&halt.stop, view.left_open()) {
+                (Stop::Fault(_), Some(because)) => Trouble::Open(because),
+                _ => Trouble::Halt(halt),
+            })
+        })
     }
 
     fn call(&self, id: NodeId, desired: Arc<Value>) -> Call {

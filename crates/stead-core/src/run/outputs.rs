@@ -8,7 +8,6 @@ use super::{Run, codes};
 use crate::call::Execution;
 use crate::diag::Diagnostic;
 use crate::document::Output;
-use crate::expr::codes::ACCESS;
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
 use crate::value::{Value, sealing_wrapped};
@@ -29,11 +28,11 @@ impl Run {
     fn outermost(&self) -> View<'_> {
         let (scopes, facts, seal) = (&self.graph.scopes, &self.facts, &*self.seal);
         let place = ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal, budget: None };
-        View { place, run: self, of: None, has_read_open: Cell::default() }
+        View { place, run: self, of: None, read_open: Cell::default() }
     }
 
     fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
-        view.has_read_open.set(false);
+        view.read_open.set(None);
         let wanted = output.condition.as_ref().map(|condition| evaluate(condition, view));
         match wanted {
             None | Some(Ok(Value::Bool(true))) => {}
@@ -54,10 +53,7 @@ impl Run {
         // Of a part of the document, what refers to the rest has no value.
         let may_lack = self.only_looks() || self.exceptions.selected.is_some();
         match &halt.stop {
-            // A test that cannot tell the state leaves open what members it has.
-            Stop::Fault(fault) if self.only_looks() && *fault.code == ACCESS && view.has_read_open.get() => {
-                return None;
-            }
+            Stop::Fault(_) if view.left_open().is_some() => return None,
             Stop::Fault(_) => {}
             _ if may_lack => return None,
             _ => {}

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::call::{Execution, Outcome, Restart, nested_results};
+use crate::call::{Execution, Operation, Outcome, Restart, nested_results};
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
 use crate::graph::{Adjacent, Graph, Role, ScopeView};
@@ -11,7 +11,7 @@ use crate::id::{NodeId, ResourceId};
 use crate::value::{Object, Value};
 
 use super::Run;
-use crate::event::{SkipReason, Status};
+use crate::event::{Approach, SkipReason, Status};
 use crate::report::Report;
 
 /// The instance is there, but has no state: it was left out, or failed. No name is probably meant instead.
@@ -23,14 +23,19 @@ pub(super) struct View<'a> {
     pub(super) run: &'a Run,
     /// The instance that is looked from.
     pub(super) of: Option<NodeId>,
-    /// True once the state of an instance was read whose test could not tell whether it is the desired one.
-    pub(super) has_read_open: Cell<bool>,
+    /// The first instance whose state was read while its test could not tell whether it is the desired one.
+    pub(super) read_open: Cell<Option<NodeId>>,
 }
 
 impl View<'_> {
     /// The adjacent instance of that id.
     fn find(&self, id: &ResourceId) -> Option<NodeId> {
         self.run.graph.scope(self.place.scope).ids.get(id).map(Adjacent::node)
+    }
+
+    /// The instance that leaves open what a fault in a value says while nothing is changed: an apply may bring it into another state.
+    pub(super) fn left_open(&self) -> Option<NodeId> {
+        self.read_open.get().filter(|_| self.run.only_looks())
     }
 
     /// There is no such instance.
@@ -71,14 +76,20 @@ impl Environment for View<'_> {
 
     fn reference(&self, id: &ResourceId) -> Answer {
         let Some(node) = self.find(id) else { return self.absent() };
-        let what_if = self.run.mode.execution == Execution::WhatIf;
+        let mode = self.run.mode;
+        let what_if = mode.execution == Execution::WhatIf;
+        let checks = mode.operation == Operation::Test && mode.approach == Approach::Converge;
         match self.run.report.status(node) {
             None | Some(Status::Skipped(SkipReason::NotSelected) | Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
+            // What it will be decides what is desired of those that read it.
+            Some(Status::Drifted) if checks => Answer::Unknown(id.clone()),
             Some(
                 status @ (Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed),
             ) => {
-                self.has_read_open.set(self.has_read_open.get() || *status == Status::Undetermined);
+                if *status == Status::Undetermined {
+                    self.read_open.set(self.read_open.get().or(Some(node)));
+                }
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
             Some(_) => WITHOUT_STATE,

@@ -135,9 +135,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, nature: Nature) -> Self {
-        // In memory where there is such a folder: what a power cut takes is tried elsewhere.
-        let memory = std::path::Path::new("/dev/shm");
-        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        // What a power cut takes is tried elsewhere.
+        let folder = tempfile::tempdir_in(stead_testkit::memory_folder()).unwrap();
         let store = folder.path().join("fleet.db");
         lead(&store, &folder.path().join("first.db"));
         let time = Time(tokio::time::Instant::now());

@@ -36,8 +36,7 @@ impl World {
     /// those of [`World::build`] are on.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn build_in_memory(given: &str) -> Self {
-        let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::build_in(memory, given) } else { Self::build(given) }
+        Self::build_in(&stead_testkit::memory_folder(), given)
     }
 
     fn build_in(folder: &Path, given: &str) -> Self {
@@ -101,11 +100,8 @@ impl World {
         let commit = "file w/.git/HEAD 0644 \"1111111111111111111111111111111111111111\\n\"\n";
         let config = "[remote \\\"origin\\\"]\\n\\turl = https://host.example/r.git\\n";
         let repository = format!("{commit}file w/.git/config 0644 \"{config}\"\n");
-        let folder = Some(Path::new("/dev/shm"))
-            .filter(|memory| memory.is_dir())
-            .map_or_else(std::env::temp_dir, Path::to_owned);
         Self::build_in(
-            &folder,
+            &stead_testkit::memory_folder(),
             &format!("{USERS}{MACHINE}dir home/u 0755\nfile bin/sh 0755\n{apt}{archive}{repository}"),
         )
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_core::event::{Mode, Verify};
+use stead_core::event::{Approach, Mode, Verify};
 use stead_core::graph::Names;
 use stead_core::parameters::Supplied;
 use stead_core::wire::nested;
@@ -25,7 +25,7 @@ use stead_engine::{
 pub(crate) fn config(request: &ConfigRequest, env: &ProcessEnv) -> Exit {
     let mode = match request.operation {
         ConfigOperation::Get => Mode::GET,
-        ConfigOperation::Test(_) => Mode::TEST,
+        ConfigOperation::Test(_) => Mode { approach: Approach::Direct, ..Mode::TEST },
         ConfigOperation::Export => Mode::EXPORT,
         ConfigOperation::Set(Execution::WhatIf) => set_mode(Execution::WhatIf),
         ConfigOperation::Set(Execution::Actual) => {
