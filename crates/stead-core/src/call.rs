@@ -187,26 +187,43 @@ pub struct Changed {
     pub verified: Verification,
 }
 
-/// A thing that must exist before a set, or the set fails.
+/// Something that must exist before a set, or the set fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presumed {
     /// With what it fails.
     pub failure: Failure,
     /// Where something is missing, as absolute paths: it succeeds once all of them are there. Empty where no path would help.
-    pub paths: Vec<PathBuf>,
+    pub paths: Box<[PathBuf]>,
+    /// What must exist besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub besides: Option<Box<Self>>,
 }
 
 impl Presumed {
-    /// Returns what a set fails for that may fail for several reasons: the first, for all their paths. A reason that no path can
-    /// resolve takes precedence.
+    /// A set that fails for one reason.
+    pub fn of(failure: Failure, paths: Vec<PathBuf>) -> Self {
+        Self { failure, paths: paths.into(), besides: None }
+    }
+
+    /// Returns what a set fails for that may fail for several reasons, in the order given. One that no path can resolve comes first.
     pub fn all(reasons: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
-        let mut reasons: Vec<Self> = reasons.into_iter().flatten().collect();
-        if let Some(unresolvable) = reasons.iter().position(|reason| reason.paths.is_empty()) {
-            return Some(reasons.swap_remove(unresolvable));
-        }
-        let paths = reasons.iter_mut().flat_map(|reason| std::mem::take(&mut reason.paths)).collect();
-        reasons.into_iter().next().map(|first| Self { paths, ..first })
+        let mut reasons: Vec<Self> = reasons.into_iter().flatten().flat_map(Self::apart).collect();
+        reasons.sort_by_key(|reason| !reason.paths.is_empty());
+        reasons.into_iter().rev().fold(None, |besides, reason| Some(Self { besides: besides.map(Box::new), ..reason }))
+    }
+
+    /// Each reason by itself.
+    pub fn apart(mut self) -> Vec<Self> {
+        let besides = self.besides.take();
+        std::iter::once(self).chain(besides.into_iter().flat_map(|besides| besides.apart())).collect()
+    }
+
+    /// Changes each of the failures.
+    #[must_use]
+    pub fn with_failures(self, change: &dyn Fn(Failure) -> Failure) -> Self {
+        let besides = self.besides.map(|besides| Box::new(besides.with_failures(change)));
+        Self { failure: change(self.failure), paths: self.paths, besides }
     }
 }
 

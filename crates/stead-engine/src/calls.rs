@@ -213,15 +213,20 @@ impl SessionCalls {
 
 /// A response whose failure names no property that the built-in resource does not have.
 fn without_unknown_property(manifest: &Manifest, mut response: Response) -> Response {
-    let failure = match &mut response.outcome {
-        Outcome::Failed(failure) => Some(&mut **failure),
-        Outcome::Changed(changed) => changed.presumed.as_mut().map(|presumed| &mut presumed.failure),
-        _ => None,
+    let checked = |mut failure: Failure| {
+        if failure.property.is_some()
+            && let Some(built_in) = builtin_of(manifest)
+        {
+            failure.property.take_if(|property| !built_in.has(property));
+        }
+        failure
     };
-    if let Some(failure) = failure.filter(|failure| failure.property.is_some())
-        && let Some(built_in) = builtin_of(manifest)
-    {
-        failure.property.take_if(|property| !built_in.has(property));
+    match &mut response.outcome {
+        Outcome::Failed(failure) => **failure = checked((**failure).clone()),
+        Outcome::Changed(changed) => {
+            changed.presumed = changed.presumed.take().map(|presumed| presumed.with_failures(&checked));
+        }
+        _ => {}
     }
     response
 }

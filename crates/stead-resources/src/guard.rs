@@ -109,7 +109,7 @@ impl Guard<'_> {
             return None;
         }
         let failure = self.check(cx, path, content).err().filter(|failure| failure.kind == FailureKind::Refused)?;
-        Some(Presumed { failure, paths: Vec::new() })
+        Some(Presumed::of(failure, Vec::new()))
     }
 
     /// Has the command look at the content that a file is to have, in a file of the same name that only this user can read.

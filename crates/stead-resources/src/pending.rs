@@ -22,14 +22,14 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
 
 /// That the directory must be created first.
 pub(crate) fn without_directory(path: &Path) -> Presumed {
-    Presumed { failure: no_directory(path), paths: path.parent().map(Path::to_owned).into_iter().collect() }
+    Presumed::of(no_directory(path), path.parent().map(Path::to_owned).into_iter().collect())
 }
 
 /// What keeps names in the directory from being given or taken away.
 pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
     let refused = place.check_writable().err().map(Failure::from);
     let failure = refused.or_else(|| protected(place))?;
-    Some(Presumed { failure, paths: place.path().parent().map(Path::to_owned).into_iter().collect() })
+    Some(Presumed::of(failure, place.path().parent().map(Path::to_owned).into_iter().collect()))
 }
 
 /// That a flag of the file system protects what is there, or its directory.
@@ -59,14 +59,14 @@ pub(crate) fn not_removable(path: &SystemPath) -> Result<Option<Presumed>, Failu
             FsError::MountPoint(mounted) => vec![mounted.clone()],
             _ => Vec::new(),
         };
-        Presumed { failure: error.into(), paths }
+        Presumed::of(error.into(), paths)
     };
     Ok(not_writable(&place).or_else(|| fs::check_unmounted(&place).err().map(presumed)))
 }
 
 /// That what is created there may not be given this owner.
 pub(crate) fn not_owner(path: &Path, ownership: Ownership) -> Option<Presumed> {
-    ownership.check_allowed(path).err().map(|error| Presumed { failure: error.into(), paths: Vec::new() })
+    ownership.check_allowed(path).err().map(|error| Presumed::of(error.into(), Vec::new()))
 }
 
 /// That the owner, or else the mode, of what belongs to somebody else, or is immutable, cannot be changed.
@@ -80,7 +80,7 @@ pub(crate) fn not_changeable(
     let doing = if ownership.is_none() { "change the mode of" } else { "change the owner of" };
     let failure = || cannot(doing, path, fs::not_permitted());
     let failure = if fs::is_immutable(fd) { Some(immutable(path)) } else { foreign.then(failure) };
-    failure.map(|failure| Presumed { failure, paths: Vec::new() })
+    failure.map(|failure| Presumed::of(failure, Vec::new()))
 }
 
 fn entry_is_immutable(place: &Place) -> bool {

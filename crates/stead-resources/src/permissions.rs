@@ -77,7 +77,7 @@ impl<'a> Permissions<'a> {
     /// What is not there yet without which nobody can be made the owner.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
         let failure = self.ownership().err()?;
-        Some(Presumed { failure, paths: self.missing.clone() })
+        Some(Presumed::of(failure, self.missing.clone()))
     }
 
     /// Adds what is asked for to a state. What is as desired is reported as it was written.
@@ -147,7 +147,7 @@ pub(crate) fn without_account(
         return Ok(None);
     }
     let paths = vec![cx.resolve(record_path(database, name)).into()];
-    Ok(Some(Presumed { failure: no_account(subject, name, property), paths }))
+    Ok(Some(Presumed::of(no_account(subject, name, property), paths)))
 }
 
 /// Adds mode, owner and group to a state.

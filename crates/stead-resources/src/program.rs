@@ -152,12 +152,12 @@ impl Invocation {
             let failure = blocked("", message);
             // A program that lies in it is missing as well, whoever creates the directory.
             let within = own_path.filter(|path| path.starts_with(&**directory));
-            return Err(Presumed { failure, paths: vec![within.unwrap_or_else(|| directory.to_path_buf())] });
+            return Err(Presumed::of(failure, vec![within.unwrap_or_else(|| directory.to_path_buf())]));
         };
         let start = if own_path.is_some() { &*start } else { Path::new("/dev/null") };
         let found = Executable::find(program, start, environment).ok_or_else(|| {
             let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));
-            Presumed { failure, paths: own_path.into_iter().collect() }
+            Presumed::of(failure, own_path.into_iter().collect())
         })?;
         let found = found.map_err(|refused| not_run(program, &refused))?;
         self.judge_scripts(environment.trust())?;
@@ -186,7 +186,7 @@ fn not_run(program: &str, refused: &RefusedProgram) -> Presumed {
 
 fn not_used(what: &str, refused: &RefusedProgram) -> Presumed {
     let message = format!("{what} {}", refused.reason());
-    Presumed { failure: Failure::new(refused.kind(), message), paths: vec![refused.path().to_owned()] }
+    Presumed::of(Failure::new(refused.kind(), message), vec![refused.path().to_owned()])
 }
 
 /// Where programs are that are called by their names.
@@ -291,7 +291,7 @@ impl SystemProgram {
         let found = Executable::find(self.name, Path::new("/dev/null"), &SearchPath::System.environment());
         let found = found.ok_or_else(|| {
             let message = format!("there is no program '{}'. Install the package {}", self.name, self.package);
-            Presumed { failure: Failure::new(FailureKind::Start, message), paths: Vec::new() }
+            Presumed::of(Failure::new(FailureKind::Start, message), Vec::new())
         })?;
         found.map(|executable| executable.path().to_owned()).map_err(|refused| not_run(self.name, &refused))
     }

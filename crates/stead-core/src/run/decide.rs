@@ -11,7 +11,9 @@ use super::policy::{Attempt, Verdict};
 use super::readiness::Gate;
 use super::view::View;
 use super::{Privilege, Run, codes};
-use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification, Wanted};
+use crate::call::{
+    Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Tested, Verification, Wanted,
+};
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use crate::expr::{FactKey, Stop, Template};
@@ -505,16 +507,21 @@ impl Run {
     /// Returns what comes of an instance that cannot be set as things are.
     fn unless_enabled(&self, id: NodeId, pending: &PendingFailure) -> EventKind {
         let footprint = self.footprint(id);
-        let missing = &pending.missing;
-        let is_created = || !missing.is_empty() && missing.iter().all(|path| self.forecast.creates(path));
-        if pending.otherwise == Otherwise::Changed && is_created() {
+        let is_met = |reason: &&Presumed| {
+            !reason.paths.is_empty() && reason.paths.iter().all(|path| self.forecast.creates(path))
+        };
+        let unmet: Vec<&Presumed> = pending.reasons.iter().filter(|reason| !is_met(reason)).collect();
+        let Some(first) = unmet.first() else {
             return self.settle(id, self.unless_altered(id, Status::Changed));
-        }
+        };
         let is_open = pending.otherwise == Otherwise::Unknown;
         let used = || is_open.then(|| self.forecast.alters_what_is_used(&self.graph, id)).flatten();
-        match self.forecast.enables(&self.graph, id, missing, footprint).or_else(used) {
+        let enabled = |reason: &Presumed| self.forecast.enables(&self.graph, id, &reason.paths, footprint);
+        // The failure that is shown is one that no change in front of it resolves.
+        let first = unmet.iter().find(|reason| enabled(reason).is_none()).unwrap_or(first);
+        match enabled(first).or_else(used) {
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),
-            None => self.fail(id, Problem::Failure(pending.failure.clone())),
+            None => self.fail(id, Problem::Failure(first.failure.clone())),
         }
     }
 

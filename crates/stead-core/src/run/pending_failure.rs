@@ -1,14 +1,11 @@
 //! In what-if: what cannot be done as things are, and may be once other changes are made.
 
-use std::path::PathBuf;
-
-use crate::call::{Failure, Outcome, Presumed};
+use crate::call::{Outcome, Presumed};
 
 /// A failure that is predicted unless a change in front of the instance creates what is missing.
 pub(super) struct PendingFailure {
-    pub(super) failure: Failure,
-    /// Where something is missing, as far as that is known.
-    pub(super) missing: Vec<PathBuf>,
+    /// With what it fails, and where something is missing, as far as that is known: at least one reason.
+    pub(super) reasons: Vec<Presumed>,
     pub(super) otherwise: Otherwise,
 }
 
@@ -26,11 +23,11 @@ impl PendingFailure {
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match outcome {
             Outcome::Changed(changed) => {
-                let Presumed { failure, paths: missing } = changed.presumed.clone()?;
-                Some(Self { failure, missing, otherwise: Otherwise::Changed })
+                Some(Self { reasons: changed.presumed.clone()?.apart(), otherwise: Otherwise::Changed })
             }
             Outcome::Failed(failure) if failure.is_of_machine() => {
-                Some(Self { failure: (**failure).clone(), missing: Vec::new(), otherwise: Otherwise::Unknown })
+                let reasons = vec![Presumed::of((**failure).clone(), Vec::new())];
+                Some(Self { reasons, otherwise: Otherwise::Unknown })
             }
             _ => None,
         }

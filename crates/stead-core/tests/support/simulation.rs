@@ -245,7 +245,7 @@ impl Thing {
         let restarts = if did { self.restarts.clone() } else { Vec::new() };
         let missing = |path: &PathBuf| {
             let failure = Failure::new(FailureKind::System, format!("there is no {}", path.display()));
-            Presumed { failure, paths: vec![path.clone()] }
+            Presumed::of(failure, vec![path.clone()])
         };
         let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());

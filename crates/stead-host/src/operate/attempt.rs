@@ -152,7 +152,7 @@ impl Attempt<'_> {
             None
         });
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
-        let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
+        let presumed = reply.presumed.and_then(|presumed| self.scrubbed_presumption(presumed));
         let effects = self.scrubbed_effects(reply.effects);
         let unread = reply.unread.map(|failure| self.scrubbed(failure));
         let what_if = self.texts(&reply.what_if);
@@ -168,12 +168,14 @@ impl Attempt<'_> {
     }
 
     /// A path may hold secrets; one that is covered overlaps with no other.
-    fn scrubbed_presumption(&self, Presumed { failure, paths }: Presumed) -> Presumed {
+    fn scrubbed_presumption(&self, presumed: Presumed) -> Option<Presumed> {
         let covered = |path: PathBuf| match path.to_str() {
             Some(text) => PathBuf::from(self.resealer.text(text)),
             None => path,
         };
-        Presumed { failure: self.scrubbed(failure), paths: paths.into_iter().map(covered).collect() }
+        Presumed::all(presumed.apart().into_iter().map(|Presumed { failure, paths, .. }| {
+            Some(Presumed::of(self.scrubbed(failure), paths.into_iter().map(covered).collect()))
+        }))
     }
 
     fn texts(&self, texts: &[String]) -> Vec<String> {

@@ -209,7 +209,7 @@ fn predicted(attempt: &Attempt<'_>, mut response: Response) -> Response {
         && changed.changed.is_some()
         && let Err(failure) = attempt.check_uncovered()
     {
-        changed.presumed = Some(Presumed { failure, paths: Vec::new() });
+        changed.presumed = Some(Presumed::of(failure, Vec::new()));
     }
     response
 }

@@ -25,9 +25,11 @@ impl Account {
             in_table(Databases::read(cx)?.users(), name)
         };
         let hint = "Add a Stead/User for it to the document";
-        Ok(found.ok_or_else(|| Presumed {
-            failure: blocked(property, format!("there is no user '{name}'. {hint}")),
-            paths: vec![cx.resolve(record_path("passwd", name)).into()],
+        Ok(found.ok_or_else(|| {
+            Presumed::of(
+                blocked(property, format!("there is no user '{name}'. {hint}")),
+                vec![cx.resolve(record_path("passwd", name)).into()],
+            )
         }))
     }
 

@@ -405,7 +405,7 @@ impl Properties<'_> {
                 let Source { file, line, .. } = other;
                 let what = format!("'{file}', line {line}, lists the same repository with a different '{property}'");
                 let failure = blocked(property, format!("{what}; apt would refuse all sources. {hint}"));
-                return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file).into()] }));
+                return Ok(Some(Presumed::of(failure, vec![cx.resolve(file).into()])));
             }
         }
         Ok(None)
@@ -421,7 +421,7 @@ impl Properties<'_> {
             let hint = "Add a Stead/Download or a Stead/File for it to the document, or state the key itself";
             blocked(Properties::SIGNED_BY, format!("there is no key '{text}'. {hint}"))
         };
-        path.followed().is_none().then(|| Presumed { failure: failure(), paths: vec![path.into()] })
+        path.followed().is_none().then(|| Presumed::of(failure(), vec![path.into()]))
     }
 
     fn write(&self, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {

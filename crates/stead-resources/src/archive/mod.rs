@@ -349,7 +349,7 @@ impl<'a> Desired<'a> {
             return Err(failure);
         }
         let created = self.open_top()?.is_none();
-        let missing = Some(Presumed { failure, paths: vec![self.source.to_path_buf()] });
+        let missing = Some(Presumed::of(failure, vec![self.source.to_path_buf()]));
         let presumed = Presumed::all([missing, self.permissions.presumed()]);
         let differing = if created { Properties::EXIST } else { Properties::SOURCE };
         Ok(SetReply { presumed, ..self.reply(created, &[differing], None) })

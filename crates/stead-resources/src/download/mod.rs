@@ -436,7 +436,7 @@ impl FileContent for Remote<'_> {
             }
             Ok((file, _)) => self.check(&file, path).err()?,
         };
-        Some(Presumed { failure, paths: vec![path.to_path_buf()] })
+        Some(Presumed::of(failure, vec![path.to_path_buf()]))
     }
 
     fn echo(&self, state: &mut Object) {

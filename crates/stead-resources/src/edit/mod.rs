@@ -212,7 +212,7 @@ pub(crate) fn presumed<T>(
     // A file that is replaced is to belong to the owner of the former one.
     let ownership = match (text, missing) {
         (None, Missing::Refuse) => {
-            return Ok(Some(Presumed { failure: no_file(path), paths: vec![path.to_path_buf()] }));
+            return Ok(Some(Presumed::of(no_file(path), vec![path.to_path_buf()])));
         }
         (None, Missing::Create { ownership, .. }) | (_, Missing::Enforce { ownership, .. }) => ownership,
         (Some(text), _) => owner_of(&text.status),

@@ -180,7 +180,7 @@ impl FileContent for Content<'_> {
 
     fn presumed(&self) -> Option<Presumed> {
         let Self::Source { path, .. } = self else { return None };
-        open_source(path).err().map(|failure| Presumed { failure, paths: vec![path.to_path_buf()] })
+        open_source(path).err().map(|failure| Presumed::of(failure, vec![path.to_path_buf()]))
     }
 
     fn echo(&self, state: &mut Object) {

@@ -427,13 +427,13 @@ impl<'a> Desired<'a> {
         let directory = self.remote.as_ref().and_then(|remote| remote.directory.clone());
         let distrusted = trust::check(&self.git(cx)).err().filter(|presumed| presumed.failure == failure);
         let paths = match directory.filter(|directory| directory.followed().is_none()) {
-            _ if distrusted.is_some() => distrusted.map(|presumed| presumed.paths).unwrap_or_default(),
+            _ if distrusted.is_some() => distrusted.map(|presumed| presumed.paths.into_vec()).unwrap_or_default(),
             Some(directory) => vec![directory.into()],
             None if failure.kind == FailureKind::Start => vec![PathBuf::from("/usr/bin/git")],
             None => return Err(failure),
         };
         let differing = if found.is_some() && self.exist { Properties::REVISION } else { Properties::EXIST };
         let plan = Plan { differing: vec![differing], creates: found.is_none(), ..Plan::default() };
-        Ok(SetReply { presumed: Some(Presumed { failure, paths }), ..self.reply(cx, &plan)? })
+        Ok(SetReply { presumed: Some(Presumed::of(failure, paths)), ..self.reply(cx, &plan)? })
     }
 }

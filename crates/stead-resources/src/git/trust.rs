@@ -204,7 +204,7 @@ fn alternates(objects: &Path) -> Result<Vec<PathBuf>, Presumed> {
 }
 
 fn failed(failure: Failure) -> Presumed {
-    Presumed { failure, paths: Vec::new() }
+    Presumed::of(failure, Vec::new())
 }
 
 fn judge(directory: &TrustedDirectory, depth: usize) -> Result<(), OpenError> {
@@ -236,5 +236,5 @@ fn distrusted(error: OpenError) -> Presumed {
 fn refusal(problem: &str, paths: Vec<PathBuf>) -> Presumed {
     let hint = "Add 'user' to run git as the owner, or let only root write the repository and every directory above it";
     let message = format!("{problem}, and git would run programs as root that a repository names. {hint}");
-    Presumed { failure: blocked(Properties::PATH, message), paths }
+    Presumed::of(blocked(Properties::PATH, message), paths)
 }

@@ -52,7 +52,7 @@ impl<'a> AsUser<'a> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
         if !stead_system::user::is_root() && !self.is_caller() {
             let failure = impossible(Properties::USER, "only root can run git as another user");
-            return Err(Presumed { failure, paths: Vec::new() });
+            return Err(Presumed::of(failure, Vec::new()));
         }
         let owner = |path: &SystemPath| Some((path.to_path_buf(), fs::open(path, How::Look).ok()??));
         let Some((path, opened)) = owner(&tree.join(".git")).or_else(|| owner(tree)) else { return Ok(()) };
@@ -61,7 +61,7 @@ impl<'a> AsUser<'a> {
         }
         let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);
         let hint = "Change its owner to that user, or remove 'user'";
-        Err(Presumed { failure: blocked(Properties::USER, format!("{problem}. {hint}")), paths: vec![path] })
+        Err(Presumed::of(blocked(Properties::USER, format!("{problem}. {hint}")), vec![path]))
     }
 
     /// The program and the first of its arguments with which git is called. Git gets a session of its own, so that it has no

@@ -49,8 +49,7 @@ fn listed(list: &str, name: &str) -> bool {
 
 /// What keeps the module from being loaded or unloaded as things are.
 pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
-    let failure =
-        |message: String| Some(Presumed { failure: impossible(Properties::LOADED, message), paths: Vec::new() });
+    let failure = |message: String| Some(Presumed::of(impossible(Properties::LOADED, message), Vec::new()));
     if !user::is_root() {
         return failure(format!("only root can {} a module of the kernel", if load { "load" } else { "unload" }));
     }
@@ -63,7 +62,7 @@ pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
     let users = std::fs::read_to_string(folder(name).join("refcnt")).unwrap_or_default();
     if !load && users.trim().parse::<i64>().is_ok_and(|users| users > 0) {
         let failure = transient(Properties::LOADED, format!("the module '{name}' is in use"));
-        return Some(Presumed { failure, paths: Vec::new() });
+        return Some(Presumed::of(failure, Vec::new()));
     }
     MODPROBE.presumed()
 }

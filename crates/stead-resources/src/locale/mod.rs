@@ -231,7 +231,7 @@ impl Found {
         let name = missing.first().filter(|_| self.entered.is_none())?;
         let hint = "Install the package that generates locales, such as locales, or one with the locale";
         let message = format!("there is no '{TO_GENERATE}' in which to enter the locale '{name}'. {hint}");
-        Some(Presumed { failure: blocked(Properties::GENERATED, message), paths: vec![TO_GENERATE.into()] })
+        Some(Presumed::of(blocked(Properties::GENERATED, message), vec![TO_GENERATE.into()]))
     }
 }
 

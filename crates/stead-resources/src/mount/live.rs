@@ -246,7 +246,7 @@ pub(super) fn presumed(
     wanted: &Entry,
     actions: &[Action],
 ) -> Result<Option<Presumed>, Failure> {
-    let certain = |failure: Failure| Presumed { failure, paths: Vec::new() };
+    let certain = |failure: Failure| Presumed::of(failure, Vec::new());
     if !actions.is_empty() && !user::is_root() {
         return Ok(Some(certain(impossible(Properties::STATE, "only root can mount and unmount file systems"))));
     }
@@ -262,9 +262,11 @@ pub(super) fn presumed(
     let is_needed = !wanted.is_swap() && !options.makes_mount_point();
     let is_missing = is_needed && Point::find(Path::new(&wanted.path))?.is_none();
     let hint = "Create it with a Stead/Directory that this instance depends on";
-    let point = is_missing.then(|| Presumed {
-        failure: blocked(Properties::PATH, format!("there is no directory '{}'. {hint}", wanted.path)),
-        paths: vec![cx.resolve(&wanted.path).into()],
+    let point = is_missing.then(|| {
+        Presumed::of(
+            blocked(Properties::PATH, format!("there is no directory '{}'. {hint}", wanted.path)),
+            vec![cx.resolve(&wanted.path).into()],
+        )
     });
     let path = source::path(&wanted.device);
     let is_missing = match &path {
@@ -272,7 +274,7 @@ pub(super) fn presumed(
         Some(path) => !WITHOUT_DEVICE.contains(&wanted.fstype.as_str()) && !path.exists(),
         None => false,
     };
-    let source = is_missing.then(|| Presumed { failure: no_source(wanted), paths: path.into_iter().collect() });
+    let source = is_missing.then(|| Presumed::of(no_source(wanted), path.into_iter().collect()));
     Ok(Presumed::all([point, source, program]))
 }
 

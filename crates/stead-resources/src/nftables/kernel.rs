@@ -71,7 +71,7 @@ pub(super) enum AtBoot {
 /// In what-if: that there is no nft.
 pub(super) fn presumed() -> Option<Presumed> {
     let missing = NFT.presumed()?;
-    Some(Presumed { paths: if missing.paths.is_empty() { vec![USUAL.into()] } else { missing.paths }, ..missing })
+    Some(Presumed { paths: if missing.paths.is_empty() { [USUAL.into()].into() } else { missing.paths }, ..missing })
 }
 
 /// The families and names of all tables; none without nft, which an instance in front of this one may install.

@@ -146,7 +146,7 @@ impl Provider for Tables {
         if execution == Execution::Actual {
             return self.bring_about(cx, &desired, &found).map(|()| reply);
         }
-        let refused = || desired.checked(cx, &found).err().map(|failure| Presumed { failure, paths: Vec::new() });
+        let refused = || desired.checked(cx, &found).err().map(|failure| Presumed::of(failure, Vec::new()));
         let program = if is_live(cx) { kernel::presumed() } else { None };
         let presumed = Presumed::all([program.or_else(refused), self.files_presumed(cx, &desired, &found)?]);
         Ok(SetReply { presumed, what_if: desired.intentions(cx, &found, &differing), ..reply })

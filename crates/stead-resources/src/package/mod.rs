@@ -523,7 +523,7 @@ impl<'a> Properties<'a> {
                 let mut effects = Effects::of(self.effect(&differing));
                 effects.creates.extend(lists.as_ref().map(Lists::item));
                 let is_known = failure.kind == FailureKind::Start || !lists.as_ref().is_some_and(Lists::are_missing);
-                let presumed = is_known.then(|| Presumed { failure, paths: Vec::new() }).or(privilege);
+                let presumed = is_known.then(|| Presumed::of(failure, Vec::new())).or(privilege);
                 let after = self.state_after(&Plan::default(), &installed);
                 Ok(SetReply { presumed, effects, ..reply::set(after, &differing, stale.into_iter().collect()) })
             }
@@ -593,5 +593,5 @@ fn check_removals(known: &[Remove], plan: &Plan) -> Result<(), Failure> {
 /// In what-if: that only root can change packages.
 fn not_root() -> Option<Presumed> {
     let failure = || impossible("", "only root can install and remove packages");
-    (!stead_system::user::is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })
+    (!stead_system::user::is_root()).then(|| Presumed::of(failure(), Vec::new()))
 }

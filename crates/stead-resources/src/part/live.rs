@@ -69,7 +69,7 @@ impl Live {
             Setting::HostName if user::is_root() => return None,
             Setting::HostName => not_named(&not_permitted()),
         };
-        Some(Presumed { failure: self.about(failure), paths: Vec::new() })
+        Some(Presumed::of(self.about(failure), Vec::new()))
     }
 
     /// Changes the value at once.

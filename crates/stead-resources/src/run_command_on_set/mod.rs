@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Failure, FailureKind, Presumed};
+use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
@@ -121,7 +121,7 @@ impl Provider for RunCommandOnSet {
         if execution == Execution::WhatIf {
             let what_if = vec![format!("run {what}")];
             let presumed = invocation.presumed();
-            let presumed = presumed.map(|missing| Presumed { failure: as_dsc(missing.failure, &what), ..missing });
+            let presumed = presumed.map(|missing| missing.with_failures(&|failure| as_dsc(failure, &what)));
             return Ok(SetReply { what_if, presumed, ..done(input, expected, None) });
         }
         let ended = program::run(cx, &invocation, &what).map_err(|failure| as_dsc(failure, &what))?;

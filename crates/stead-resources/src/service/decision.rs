@@ -132,12 +132,12 @@ impl Properties<'_> {
         }
         change.job = self.job(found, &differing);
         if change.job.is_some() && found.is_running.is_none() {
-            change.presumed.get_or_insert_with(|| Presumed { failure: steps::nothing_runs(), paths: Vec::new() });
+            change.presumed.get_or_insert_with(|| Presumed::of(steps::nothing_runs(), Vec::new()));
         }
         let starts = matches!(change.job, Some(UnitJob::Start | UnitJob::Restart)) || self.enabled == Some(true);
         if starts && found.is_masked() && self.masked.is_none() {
             let failure = impossible(Properties::MASKED, format!("'{name}' is masked. Add 'masked: false'"));
-            change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
+            change.presumed.get_or_insert(Presumed::of(failure, Vec::new()));
         }
         Ok(())
     }

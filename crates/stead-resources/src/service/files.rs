@@ -40,8 +40,7 @@ pub(crate) fn without_unit(cx: &Context, name: &str, property: &str) -> Option<P
             "there is no unit '{name}'. Add a Stead/Service with its 'unit', or a package that has it, to the document"
         )
     };
-    let missing =
-        || Presumed { failure: blocked(property, message()), paths: vec![cx.resolve(own_unit_path(name)).into()] };
+    let missing = || Presumed::of(blocked(property, message()), vec![cx.resolve(own_unit_path(name)).into()]);
     (!Unit::find(&cx.system_root, name).exists()).then(missing)
 }
 

@@ -144,7 +144,7 @@ impl Change {
 
     /// Notes what is missing, unless something else is.
     pub(super) fn presume(&mut self, failure: Failure, root: &SystemRoot, missing: &str) {
-        self.presumed.get_or_insert_with(|| Presumed { failure, paths: vec![root.at(missing).into()] });
+        self.presumed.get_or_insert_with(|| Presumed::of(failure, vec![root.at(missing).into()]));
     }
 
     /// What keeps the files from being written.
@@ -155,7 +155,7 @@ impl Change {
             let nearest = places.find_map(Result::transpose)?;
             match nearest {
                 Ok(place) => pending::not_writable(&place),
-                Err(error) => Some(Presumed { failure: error.into(), paths: Vec::new() }),
+                Err(error) => Some(Presumed::of(error.into(), Vec::new())),
             }
         })
     }

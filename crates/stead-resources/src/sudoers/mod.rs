@@ -200,7 +200,7 @@ impl Sudoers {
             reply.effects.creates.push(Item { path: path_of(desired.properties.name.0), kind });
         }
         let after = reply.after.map(|after| Plain::new(desired.state(&after)));
-        let of_presumed = |presumed: Presumed| Presumed { failure: of_name(presumed.failure), ..presumed };
+        let of_presumed = |presumed: Presumed| presumed.with_failures(&of_name);
         Ok(SetReply { after, changed: Some(changed), presumed: reply.presumed.map(of_presumed), ..reply })
     }
 }

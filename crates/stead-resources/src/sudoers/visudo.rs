@@ -20,7 +20,7 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
         let hint = "Install sudo with an instance that this one depends on, or add 'validate: false'";
         let failure =
             Failure::new(FailureKind::Start, format!("there is no program 'visudo' to check the rules. {hint}"));
-        return Ok(Some(Presumed { failure, paths: vec![USUAL.into()] }));
+        return Ok(Some(Presumed::of(failure, vec![USUAL.into()])));
     }
     let program = match VISUDO.find() {
         Ok(program) => program,
@@ -47,5 +47,5 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
     let reason = reason.split_once(": ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
     let lines = if lines.is_empty() { String::new() } else { format!("\n{lines}") };
     let failure = invalid(property, format!("visudo refuses the rules{reason}{lines}"));
-    Ok(Some(Presumed { failure, paths: Vec::new() }))
+    Ok(Some(Presumed::of(failure, Vec::new())))
 }

@@ -242,7 +242,7 @@ impl FileContent for Rendered<'_> {
             Template::File(path) => vec![path.to_path_buf()],
             Template::Text(_) | Template::None => Vec::new(),
         };
-        Some(Presumed { failure, paths })
+        Some(Presumed::of(failure, paths))
     }
 
     fn echo(&self, state: &mut Object) {

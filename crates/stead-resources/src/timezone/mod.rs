@@ -279,7 +279,7 @@ fn without_zone(cx: &Context, name: &str) -> Result<Option<Presumed>, Failure> {
         None => String::new(),
     };
     let failure = blocked(Properties::NAME, format!("there is no time zone '{name}'{hint}"));
-    Ok(Some(Presumed { failure, paths: vec![cx.resolve(zone_path(name)).into()] }))
+    Ok(Some(Presumed::of(failure, vec![cx.resolve(zone_path(name)).into()])))
 }
 
 /// The name in the list of all time zones that was most likely meant: of that city, or the nearest one.

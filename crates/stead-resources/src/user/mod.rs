@@ -322,10 +322,10 @@ impl Properties<'_> {
         let missing: Vec<_> = stated.filter(|(_, name)| self.exist && is_missing(name)).collect();
         let mut presumed = Vec::new();
         for (property, name) in missing {
-            presumed.push(Some(Presumed {
-                failure: no_group(property, name),
-                paths: vec![cx.resolve(record_path("group", name)).into()],
-            }));
+            presumed.push(Some(Presumed::of(
+                no_group(property, name),
+                vec![cx.resolve(record_path("group", name)).into()],
+            )));
             // Nobody has this gid, so that the user is not taken for a member already.
             let group = databases.new_group(name, u32::MAX);
             databases.put_group(&group);
@@ -351,7 +351,7 @@ impl Properties<'_> {
             blocked(Properties::SHELL, format!("there is no shell '{shell}'. {hint}"))
         };
         let is_missing = !refuses && path.followed().is_none();
-        is_missing.then(|| Presumed { failure: failure(), paths: vec![path.into()] })
+        is_missing.then(|| Presumed::of(failure(), vec![path.into()]))
     }
 
     /// Changes the databases in memory, and says what is to be done besides.
