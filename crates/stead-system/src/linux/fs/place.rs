@@ -17,7 +17,7 @@ use super::durability::Writes;
 use super::handle::{How, real_path};
 use super::path::SystemPath;
 use super::status::Status;
-use super::walk::open_directory;
+use super::walk::open_named_directory;
 use crate::error::FsError;
 use crate::kind::FileKind;
 
@@ -31,6 +31,8 @@ pub struct Place {
     directory: OwnedFd,
     name: Box<OsStr>,
     path: PathBuf,
+    /// True if the directory was found at the very path.
+    is_named: bool,
     /// See [`Place::real_directory`].
     real: OnceCell<PathBuf>,
     writes: Writes,
@@ -44,8 +46,9 @@ impl Place {
             return Err(FsError::NoName(path.to_path_buf()));
         };
         let parent = if parent.as_os_str().is_empty() { SystemPath::here(".") } else { parent };
-        let found = open_directory(&parent)?;
-        Ok(found.map(|directory| Self::new(directory, name, path.to_path_buf(), writes)))
+        let found = open_named_directory(&parent)?;
+        let place = |(directory, is_named)| Self { is_named, ..Self::new(directory, name, path.to_path_buf(), writes) };
+        Ok(found.map(place))
     }
 
     /// A name in a directory that is open. Fails when it is not a single name.
@@ -60,7 +63,7 @@ impl Place {
     }
 
     fn new(directory: OwnedFd, name: &OsStr, path: PathBuf, writes: &Writes) -> Self {
-        Self { directory, name: name.into(), path, real: OnceCell::new(), writes: writes.clone() }
+        Self { directory, name: name.into(), path, is_named: false, real: OnceCell::new(), writes: writes.clone() }
     }
 
     /// The whole path, for messages.
@@ -78,9 +81,11 @@ impl Place {
         self.directory.as_fd()
     }
 
-    /// The path of the directory without links, as it was when it was asked for first.
+    /// The path of the directory without links, as it was when it was opened or asked for first.
     pub(super) fn real_directory(&self) -> io::Result<&Path> {
-        if let Some(real) = self.real.get() {
+        // Where the kernel followed no link to it, and the path is spelled as the kernel does, it would answer the same.
+        let named = self.path.parent().filter(|_| self.is_named);
+        if let Some(real) = named.or_else(|| self.real.get().map(PathBuf::as_path)) {
             return Ok(real);
         }
         let real = real_path(&self.directory)?;
@@ -235,5 +240,29 @@ impl Place {
             return FsError::MountPoint(self.path.clone());
         }
         FsError::system(doing, &self.path, errno)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_real_directory_is_that_of_the_kernel_however_the_path_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::os::unix::fs::symlink("a", top.join("link")).unwrap();
+        for (directory, is_named) in
+            [("a/b", true), ("a//b", false), ("a/./b", false), ("a/b/../b", false), ("link/b", false), ("./a/b", false)]
+        {
+            // As text: a path that is joined loses nothing of it.
+            let path = format!("{}/{directory}/file", top.display());
+            let place = Place::find(&SystemPath::here(path), &Writes::unrecorded()).unwrap().unwrap();
+            assert_eq!(place.is_named, is_named, "{directory}");
+            assert_eq!(place.real_directory().unwrap(), real_path(&place.directory()).unwrap(), "{directory}");
+        }
+        let relative = Place::find(&SystemPath::here("Cargo.toml"), &Writes::unrecorded()).unwrap().unwrap();
+        assert_eq!(relative.real_directory().unwrap(), std::env::current_dir().unwrap().canonicalize().unwrap());
     }
 }

@@ -37,11 +37,26 @@ pub fn open(path: &SystemPath, how: How) -> Result<Option<OwnedFd>, FsError> {
 
 /// Opens a directory to look names up in; `None` when nothing is there.
 pub fn open_directory(path: &SystemPath) -> Result<Option<OwnedFd>, FsError> {
+    Ok(open_named_directory(path)?.map(|(directory, _)| directory))
+}
+
+/// [`open_directory`], with true if what was opened lies at the very path: no link leads to it, and it has no other spelling.
+pub(super) fn open_named_directory(path: &SystemPath) -> Result<Option<(OwnedFd, bool)>, FsError> {
     match open_without_links(path, STEP) {
         // A link as the last component is "no directory" as well; here it may be followed.
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM) => Walk::run(path),
-        opened => found(opened, path, "open the directory"),
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM) => {
+            Ok(Walk::run(path)?.map(|directory| (directory, false)))
+        }
+        opened => Ok(found(opened, path, "open the directory")?.map(|directory| (directory, is_spelled_out(path)))),
     }
+}
+
+/// Returns whether a path begins at the root of the running system and has no component that stands for another.
+fn is_spelled_out(path: &SystemPath) -> bool {
+    let Some(names) = path.as_os_str().as_bytes().strip_prefix(b"/").filter(|_| path.in_root().is_none()) else {
+        return false;
+    };
+    names.is_empty() || names.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
 fn open_without_links(path: &SystemPath, flags: OFlags) -> Result<OwnedFd, Errno> {
