@@ -85,6 +85,10 @@ fn main() -> ExitCode {
         "what_a_module_started_counts_as_memory_on_real_powershell",
         real::what_a_module_started_counts_as_memory_on_real_powershell,
     )));
+    trials.push(trial((
+        "an_answer_that_cannot_be_sent_fails_its_call_on_real_powershell",
+        real::an_answer_that_cannot_be_sent_fails_its_call_on_real_powershell,
+    )));
     trials.push(trial(("figures_on_real_powershell", real::figures_on_real_powershell)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

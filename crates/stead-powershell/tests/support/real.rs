@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_powershell::convert::Wire;
-use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_powershell::worker::{Call, Deadline, Failed, Limits, Method, Module, Pool, Settings};
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::Environment;
@@ -134,6 +134,36 @@ pub(crate) fn what_a_module_started_counts_as_memory_on_real_powershell() {
     let [first, with_child, after, last] = &processes;
     assert_eq!((first, after), (with_child, last), "{processes:?}");
     assert_ne!(first, after, "it is replaced with what it started");
+}
+
+/// Its Test puts out something that has no text: for `late`, while it goes on.
+const UNSENT: &str = "class Textless { [string] ToString() { throw 'no text' } }\n\
+    [DscResource()] class Unsent { [DscProperty(Key)] [string] $Name\n[Unsent] Get() { return $this }\n[void] Set() { }\n\
+    [bool] Test() {\n\
+    if ($this.Name -ne 'good') { Write-Information ([Textless]::new()) }\n\
+    if ($this.Name -eq 'late') { Start-Sleep -Milliseconds 300 }\n\
+    return $true } }\n";
+
+/// Each call has an answer, whatever stood against that of the one before it: none waits for its deadline.
+pub(crate) fn an_answer_that_cannot_be_sent_fails_its_call_on_real_powershell() {
+    let test = "an_answer_that_cannot_be_sent_fails_its_call_on_real_powershell";
+    let Some(executable) = stead_testkit::powershell(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Unsent.psm1");
+    std::fs::write(&path, UNSENT).unwrap();
+    let module = Module { path: &path, stamp: "1" };
+    let pool = Pool::new(kept(Settings::new(executable, Environment::of_this_process(&[]), 1)));
+    for name in ["good", "good", "bad", "good", "late", "good", "good", "bad", "late"] {
+        let properties = [("Name".to_owned(), Wire::String(name.to_owned()))];
+        let (reply, _) = carry_out(&pool, &Call { module, method: Method::Test, ..call("Unsent", &properties) });
+        match (name, reply) {
+            ("good", reply) => assert!(reply.unwrap().verdict().unwrap()),
+            (_, Err(failed @ Failed::Call(_))) => {
+                assert!(failed.to_string().contains("Cannot convert value to type System.String"), "{name}: {failed}");
+            }
+            (_, other) => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 /// Properties that never come to the worker so: names are those of the declaration, and Get is given what it declares.

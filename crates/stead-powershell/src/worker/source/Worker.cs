@@ -179,7 +179,7 @@ namespace SteadWorker
             {
                 Step(line);
                 // What waits for a runspace that does nothing, as an action of an event does, has its turn.
-                if (unread == null && (isQuiet || !IsAsked())) foreach (ModuleRunspace each in runspaces.Values) each.Stop();
+                if (unread == null && (isQuiet || !IsAsked())) foreach (ModuleRunspace each in runspaces.Values) End(each);
                 line = unread ?? reader.ReadLine();
                 unread = null;
                 isQuiet = false;
@@ -374,11 +374,18 @@ namespace SteadWorker
             reports.SendDone(request, false, runspace.AsksForRestart);
         }
 
+        // Ends a pipeline whose calls are answered: what it fails with then is of none of them.
+        private static void End(ModuleRunspace runspace)
+        {
+            try { runspace.Stop(); }
+            catch (Exception) { }
+        }
+
         private void Close(Request request)
         {
             ModuleRunspace runspace = Runspace(request);
             if (runspace == null) return;
-            runspace.Stop();
+            End(runspace);
             runspace.Runspace.Dispose();
             runspaces.Remove(request.Asked.Key);
         }
