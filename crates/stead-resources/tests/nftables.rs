@@ -466,6 +466,15 @@ fn all_that_is_read_at_boot_is_tried() {
     fs::write("/etc/nftables.conf", "flush ruleset\nwrong\ninclude \"/etc/nftables.d/*.nft\"\n").unwrap();
     let said = subject.set(&desired).err().unwrap();
     assert!(said.starts_with("nftables.service cannot load its files at boot:\n/etc/nftables.conf:"), "{said}");
+    // As nft says it of the files themselves, whatever line it is about.
+    let main = "wrong words\ninclude \"/etc/nftables.d/*.nft\"\n";
+    fs::write("/etc/nftables.conf", main).unwrap();
+    let of_itself = nft(&["-c", "-f", "/etc/nftables.conf"]).unwrap_err();
+    let said = subject.set(&desired).err().unwrap();
+    assert!(
+        of_itself.starts_with("/etc/nftables.conf:1:") && said.ends_with(of_itself.trim_end()),
+        "{said}\n{of_itself}"
+    );
     // What the main file says of the table behind the line is no longer behind one.
     fs::write("/etc/nftables.conf", "include \"/etc/nftables.d/*.nft\"\ntable inet t {\n  chain d {\n  }\n}\n")
         .unwrap();

@@ -145,23 +145,46 @@ pub(super) fn at_boot(
         0 | NO_TABLE => Ok(AtBoot::Other),
         NOT_LOADED => {
             // What needs more than an empty network, such as a device, is asked of the one that there is. It has no tables at boot.
-            let composed = text_file(&format!("flush ruleset; {text}"))?;
+            let composed = text_file(&format!("{WITHOUT_TABLES}{text}"))?;
             let path = composed.path().display().to_string();
             let ended = run(cx, &NFT, vec!["-c".to_owned(), "-f".to_owned(), path.clone()])?;
             if ended.code == 0 {
                 return Ok(AtBoot::Stated);
             }
-            places.push((main_file(cx).to_owned(), path));
-            let shown = |line: &str| {
-                let named = |line: String, (shown, at): &(String, String)| {
-                    line.replace(&format!("{at}:"), &format!("{shown}:"))
-                };
-                places.iter().fold(line.to_owned(), named)
-            };
-            Ok(AtBoot::Refused(ended.errors().map(shown).collect::<Vec<_>>().join("\n")))
+            places.push((main_file(cx).to_owned(), path.clone()));
+            Ok(AtBoot::Refused(said_of(&ended, &places, &path)))
         }
         _ => Err(ended.failure("nft in a network namespace of its own")),
     }
+}
+
+/// The line in front of a text that is tried as in a network without tables.
+const WITHOUT_TABLES: &str = "flush ruleset\n";
+
+/// The errors about copies of files, with the paths of these in place of those of the copies. The copy at `behind` begins with
+/// [`WITHOUT_TABLES`].
+fn said_of(ended: &Ended, places: &[(String, String)], behind: &str) -> String {
+    let shown = |line: &str| {
+        places.iter().fold(line.to_owned(), |line, (path, copy)| {
+            let before = if copy == behind { WITHOUT_TABLES.lines().count() } else { 0 };
+            relocated(&line, copy, path, before)
+        })
+    };
+    ended.errors().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of an error with the path of a file in place of that of its copy, and without the lines that the copy has before it.
+fn relocated(line: &str, copy: &str, path: &str, before: usize) -> String {
+    let copy = format!("{copy}:");
+    let mut parts = line.split(copy.as_str());
+    let mut relocated = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (number, rest) = part.split_at(part.find(|each: char| !each.is_ascii_digit()).unwrap_or(part.len()));
+        let own = number.parse::<usize>().ok().and_then(|number| number.checked_sub(before));
+        let number = own.map_or_else(|| number.to_owned(), |own| own.to_string());
+        relocated.extend([path, ":", &number, rest]);
+    }
+    relocated
 }
 
 /// Loads a text into an empty network, in which there are the interfaces that it names, with all that it includes.
