@@ -182,16 +182,15 @@ impl Provider for Users {
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let stated: Properties<'_> = read_each(input).ok()?;
-        let name = stated.name.0;
         // Which groups it leaves is not known before they are read.
-        if !stated.exist || stated.groups.is_some() && stated.membership == Membership::Exact {
-            return None;
-        }
-        let user = (record_path("passwd", name), Extent::Directory);
-        let groups =
-            stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
-        let home = stated.home.filter(|_| stated.makes_home()).map(|home| (PathBuf::from(home.0), Extent::Presence));
-        Some(std::iter::once(user).chain(groups).chain(home).collect())
+        let leaves_others = stated.groups.is_some() && stated.membership == Membership::Exact;
+        (stated.exist && !leaves_others).then(|| stated.claims())
+    }
+
+    /// Whatever it leaves, others wait for what it makes.
+    fn manages(&self, cx: &Context, input: &Plain) -> Option<Claims> {
+        let stated: Properties<'_> = read_each(input).ok()?;
+        stated.exist.then(|| with_unstated(cx, &stated, stated.claims()))
     }
 
     /// Its groups, whatever becomes of the others that it is in.
@@ -205,17 +204,19 @@ impl Provider for Users {
 
     /// With the group and the home that are made where the instance names none.
     fn claims_there(&self, cx: &Context, input: &Plain) -> Option<Claims> {
-        let claims = self.claims(input)?;
-        let Some((stated, settings)) = read_each::<Properties<'_>>(input).ok().zip(Settings::of(cx).ok()) else {
-            return Some(claims);
-        };
-        let has_group = stated.group.is_none() && settings.user_groups();
-        let group = has_group.then(|| (record_path("group", stated.name.0), Extent::Directory));
-        let has_home = stated.home.is_none() && stated.makes_home();
-        let home = has_home.then(|| (PathBuf::from(stated.home_by(&settings)), Extent::Presence));
-        let more: Claims = group.into_iter().chain(home).collect();
-        Some(Claims(claims.0.into_iter().chain(more.0).collect()))
+        Some(with_unstated(cx, &read_each(input).ok()?, self.claims(input)?))
     }
+}
+
+/// Claims with those on what an instance makes and does not state.
+fn with_unstated(cx: &Context, stated: &Properties<'_>, claims: Claims) -> Claims {
+    let Ok(settings) = Settings::of(cx) else { return claims };
+    let has_group = stated.group.is_none() && settings.user_groups();
+    let group = has_group.then(|| (record_path("group", stated.name.0), Extent::Directory));
+    let has_home = stated.home.is_none() && stated.makes_home();
+    let home = has_home.then(|| (PathBuf::from(stated.home_by(&settings)), Extent::Presence));
+    let more: Claims = group.into_iter().chain(home).collect();
+    Claims(claims.0.into_iter().chain(more.0).collect())
 }
 
 impl Users {
@@ -276,6 +277,16 @@ struct Change {
 }
 
 impl Properties<'_> {
+    /// The paths of an instance that is to exist, of what it states.
+    fn claims(&self) -> Claims {
+        let name = self.name.0;
+        let user = (record_path("passwd", name), Extent::Directory);
+        let groups =
+            self.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
+        let home = self.home.filter(|_| self.makes_home()).map(|home| (PathBuf::from(home.0), Extent::Presence));
+        std::iter::once(user).chain(groups).chain(home).collect()
+    }
+
     fn differing(&self, databases: &Databases) -> Result<Vec<&'static str>, Failure> {
         let found = databases.users().find(self.name.0);
         let Some(found) = found.as_ref().filter(|_| self.exist) else {
