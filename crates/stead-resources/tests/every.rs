@@ -9,6 +9,8 @@ mod beside;
 mod canaries;
 #[path = "every/claims.rs"]
 mod claims;
+#[path = "every/exports.rs"]
+mod exports;
 #[path = "every/long_lines.rs"]
 mod long_lines;
 #[path = "every/roots.rs"]

@@ -1,5 +1,6 @@
 //! Each resource beside its states: its defaults, the accounts that it names, and the list of changes.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -25,18 +26,38 @@ fn each_is_in_the_list_of_changes() {
     assert_eq!(missing, [""; 0], "those that CHANGELOG.md does not name");
 }
 
-/// The outcome of a set that is only predicted, without the time.
-fn predicted(built_in: &BuiltIn, stated: &Json) -> String {
+/// Those whose examples no set can be predicted of here, and the failure that they end with.
+const UNPREDICTED: &[(&str, &str)] = &[
+    ("Microsoft/OSInfo", "the resource does not support 'set'"),
+    ("Microsoft/Process", "the resource does not support 'set'"),
+];
+
+/// The outcome of a set that is only predicted, without the time, or its failure.
+fn predicted(built_in: &BuiltIn, stated: &Json) -> Result<String, String> {
     let world = World::system();
     let cx = world.context_for(built_in.manifest.type_name.as_str());
-    let predicted = match built_in.provider.set(&cx, &Plain::new(stated.clone()), Execution::WhatIf) {
+    match built_in.provider.set(&cx, &Plain::new(stated.clone()), Execution::WhatIf) {
         Ok(reply) => {
             let after = reply.after.map(|after| after.to_json());
-            format!("{after:?} {:?} {:?} {:?}", reply.changed, reply.effects, reply.what_if)
+            Ok(world.neutral(&format!("{after:?} {:?} {:?} {:?}", reply.changed, reply.effects, reply.what_if)))
         }
-        Err(failure) => failure.message,
-    };
-    world.neutral(&predicted)
+        Err(failure) => Err(world.neutral(&failure.message)),
+    }
+}
+
+/// What cannot be predicted is compared with nothing.
+#[test]
+fn each_is_predicted_or_fails_as_it_is_known_to() {
+    let known: BTreeMap<&str, &str> = UNPREDICTED.iter().copied().collect();
+    let mut others = Vec::new();
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let failure = predicted(built_in, &example(name)).err();
+        if failure.as_deref() != known.get(name).copied() {
+            others.push(format!("{name}: {failure:?}"));
+        }
+    }
+    assert_eq!(others, [""; 0], "those that fail otherwise than UNPREDICTED says, or do not fail");
 }
 
 #[test]
