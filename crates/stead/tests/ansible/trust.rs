@@ -167,22 +167,44 @@ fn a_value_is_no_expression() {
 }
 
 /// A program `ansible` names a Python, whose own library runs before anything else: it runs while that is root's, and not once it is
-/// another user's.
+/// another user's. One of an environment has the library that the settings of that lead to.
 #[test]
 fn the_library_of_a_python_is_judged() {
     const TEST: &str = "the_library_of_a_python_is_judged";
+    // The folder of the Python, and what others hold.
+    const HELD: [(&str, &str); 3] =
+        [("py", "py/lib/VERSION"), ("env", "py/lib/VERSION/encodings"), ("env", "env/pyvenv.cfg")];
     if !stead_testkit::is_root(TEST) {
         return;
     }
-    let Some(mut site) = Site::new(TEST) else { return };
+    for (folder, held) in HELD {
+        let Some(mut site) = Site::new(TEST) else { return };
+        let version = python_at(&mut site, folder);
+        let resources = json!([{"name": "x", "type": "Ansible.ansible.builtin/file", "properties": {"path": "/x", "state": "touch"}}]);
+        let ours = site.apply("plan", &resources);
+        assert!(site.mark().exists(), "{held}: {}{}", ours.stdout, ours.stderr);
+        fs::remove_file(site.mark()).unwrap();
+        Hold::Own.take(&site.home.path().join(held.replace("VERSION", &version)));
+        let theirs = site.apply("plan", &resources);
+        assert!(!site.mark().exists(), "{held}: {}{}", theirs.stdout, theirs.stderr);
+    }
+}
+
+/// Has the program `ansible` name a Python in a folder of its own, whose library is in `py`, and returns its name and version.
+fn python_at(site: &mut Site, folder: &str) -> String {
     let said = site.run(
         "python3",
         Path::new("/"),
         &["-c", "import os, sys; print(os.path.realpath(sys.executable)); print('python%d.%d' % sys.version_info[:2])"],
     );
     let (python, version) = said.stdout.trim().split_once('\n').unwrap();
-    let (tools, own) = (site.folder("tools"), site.folder("py/bin").join("python3"));
+    let (tools, library) = (site.folder("tools"), site.folder("py/bin"));
+    let own = site.folder(&format!("{folder}/bin")).join("python3");
     fs::copy(python, &own).unwrap();
+    if folder != "py" {
+        let settings = format!("home = {}\n", library.display());
+        fs::write(site.home.path().join(folder).join("pyvenv.cfg"), settings).unwrap();
+    }
     let program = tools.join("ansible");
     fs::write(&program, format!("#!{}\n", own.display())).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -190,14 +212,7 @@ fn the_library_of_a_python_is_judged() {
         site.plant(&format!("py/lib/{version}/{file}"), "");
     }
     site.path = std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&site.path))).unwrap();
-    let resources =
-        json!([{"name": "x", "type": "Ansible.ansible.builtin/file", "properties": {"path": "/x", "state": "touch"}}]);
-    let ours = site.apply("plan", &resources);
-    assert!(site.mark().exists(), "{}{}", ours.stdout, ours.stderr);
-    fs::remove_file(site.mark()).unwrap();
-    Hold::Own.take(&site.home.path().join("py/lib").join(version));
-    let theirs = site.apply("plan", &resources);
-    assert!(!site.mark().exists(), "{}{}", theirs.stdout, theirs.stderr);
+    version.to_owned()
 }
 
 /// Lists that are kept are read only where nobody else can have written them, and only in the form that they are written in.
