@@ -122,6 +122,11 @@ fn check(arguments: &Arguments, properties: &[Property]) -> Result<()> {
             "`any` needs a field `exist: bool`, and names fields; without one use `always_any`",
         ));
     }
+    for (beside, _) in properties.iter().filter_map(|property| property.tells.as_ref()) {
+        if properties.iter().all(|property| property.ident != *beside) {
+            return Err(Error::new(beside.span(), format!("there is no field `{beside}`")));
+        }
+    }
     let fields = arguments.exclusive.iter().chain(any.map(|(group, _)| group)).flatten().chain(&arguments.repeated);
     for field in fields {
         match properties.iter().find(|property| property.ident == *field) {
@@ -213,7 +218,7 @@ impl Declaration {
             self.arguments.repeated.iter().filter_map(|field| Some(property(field)?.name.as_str())).collect();
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
         let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
-        let removal = self.names_of(|it| it.is_of_removal);
+        let (tells, removal) = (self.tells(), self.names_of(|it| it.is_of_removal));
         let printed = self.names_of(|it| it.role == Role::Printed);
         let printed = printed.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
         let secrets = self.properties.iter().filter_map(|property| {
@@ -242,6 +247,7 @@ impl Declaration {
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];
                 const IDENTITY: &'static [&'static str] = &[#(#identity),*];
+                const TELLS: &'static [crate::declared::Tells] = &[#(#tells),*];
                 const REMOVAL: &'static [&'static str] = &[#(#removal),*];
                 const PRINTED: Option<&'static str> = #printed;
                 const SHOWN: &'static [&'static str] = &[#(#shown),*];
@@ -257,6 +263,20 @@ impl Declaration {
                 }
             }
         }
+    }
+
+    /// The properties that tell the thing where another one has a value.
+    fn tells(&self) -> impl Iterator<Item = TokenStream> {
+        self.properties.iter().filter_map(|property| {
+            let (beside, value) = property.tells.as_ref()?;
+            let (name, beside) = (&property.name, &self.properties.iter().find(|it| it.ident == *beside)?.name);
+            let value = if matches!(value, syn::Lit::Bool(_)) { quote!(Bool(#value)) } else { quote!(Text(#value)) };
+            Some(quote!(crate::declared::Tells {
+                name: #name,
+                beside: #beside,
+                value: crate::declared::Literal::#value,
+            }))
+        })
     }
 
     /// The checks of what properties exclude and require.

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::ParseStream;
-use syn::{Attribute, Error, Field, LitStr, Result, Token, Type};
+use syn::{Attribute, Error, Field, Lit, LitStr, Result, Token, Type};
 
 /// The part that a property plays for its resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Property {
     /// True if it is stated again where the thing is removed.
     pub(crate) is_of_removal: bool,
     pub(crate) secret: Option<Secret>,
+    /// The other field, and its value, where this property tells which thing it is.
+    pub(crate) tells: Option<(Ident, Lit)>,
 }
 
 impl Property {
@@ -50,8 +52,17 @@ impl Property {
         let role = if is_exist { Role::Exist } else { Role::State };
         let own: Vec<Attribute> = field.attrs.extract_if(.., |each| each.path().is_ident("property")).collect();
         let (is_required, is_of_removal) = (false, false);
-        let mut property =
-            Self { field, ident, name, role, has_role: is_exist, is_required, is_of_removal, secret: None };
+        let mut property = Self {
+            field,
+            ident,
+            name,
+            role,
+            has_role: is_exist,
+            is_required,
+            is_of_removal,
+            secret: None,
+            tells: None,
+        };
         for attribute in own {
             attribute.parse_nested_meta(|meta| property.take(&meta))?;
         }
@@ -77,10 +88,10 @@ impl Property {
             }
             "secret" => self.secret = Some(Secret::Whole),
             "credentials" => self.secret = Some(Secret::Credentials),
+            "tells" => self.tells = Some(condition(meta)?),
             "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
             _ => {
-                let known =
-                    "key, identity, option, removal, rest, shown, printed, required, secret, credentials or name";
+                let known = "key, identity, tells, option, removal, rest, shown, printed, required, secret, credentials or name";
                 return Err(meta.error(format!("expected {known}")));
             }
         }
@@ -127,6 +138,20 @@ impl Property {
         );
         quote!(#[serde(rename = #name)] #borrow #default #write_only #reported #field)
     }
+}
+
+/// The field and its value in the parentheses behind a word.
+fn condition(meta: &syn::meta::ParseNestedMeta<'_>) -> Result<(Ident, Lit)> {
+    let mut found = None;
+    meta.parse_nested_meta(|inner| {
+        let field = inner.path.require_ident()?.clone();
+        match inner.value()?.parse::<Lit>()? {
+            value @ (Lit::Str(_) | Lit::Bool(_)) if found.is_none() => found = Some((field, value)),
+            _ => return Err(inner.error("expected one field with a text, true or false")),
+        }
+        Ok(())
+    })?;
+    found.ok_or_else(|| meta.error("expected a field and its value"))
 }
 
 /// Returns whether a list of attributes of a macro has a word.

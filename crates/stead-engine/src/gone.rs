@@ -396,11 +396,9 @@ impl Leftover {
             let desired = session.desired_so_far(prepared, id, &self.budget);
             let written = graph.declaration(id).properties.as_ref();
             let is_written = |name: &str| written.is_some_and(|written| written.get(name).is_some());
-            let is_open = built_in.known_by(is_written).any(|name| {
-                let is_known =
-                    desired.as_ref().and_then(|desired| desired.get(name)).is_some_and(|it| !it.has_sealed());
-                !is_known && is_written(name)
-            });
+            let known =
+                |name: &str| desired.as_ref().and_then(|desired| desired.get(name)).filter(|it| !it.has_sealed());
+            let is_open = built_in.known_by(is_written, known).any(|name| known(name).is_none() && is_written(name));
             open.extend(is_open.then_some(id));
             let thing = desired.and_then(|desired| things.of(graph, id, &desired));
             if let Some(claims) = thing.and_then(|thing| things.claims(&thing.managed)) {

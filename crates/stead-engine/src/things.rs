@@ -58,8 +58,10 @@ impl Things {
         };
         let mut thing = built_in.thing(desired)?;
         let cx = self.contexts.of(id);
-        self.complete(&mut thing.key, cx)?;
-        self.complete(&mut thing.removal, cx)?;
+        if thing.is_at_path {
+            self.complete(&mut thing.key, cx)?;
+            self.complete(&mut thing.removal, cx)?;
+        }
         let json = |members: Object| Value::Object(members).to_redacted_json();
         let removal = json(thing.removal);
         Some(keyed(graph, id, &json(thing.key), removal.as_object().cloned()))

@@ -21,6 +21,9 @@ pub(crate) trait Declared {
     /// The properties that tell which thing an instance is about; empty where none do.
     const IDENTITY: &'static [&'static str];
 
+    /// The properties that tell it as well, where another one has a value.
+    const TELLS: &'static [Tells];
+
     /// The options that are stated again when a thing is removed that its document does not have any more.
     const REMOVAL: &'static [&'static str];
 
@@ -48,11 +51,40 @@ pub(crate) trait Declared {
             manifest,
             keys: Self::KEYS,
             identity: Self::IDENTITY,
+            tells: Self::TELLS,
             removal: Self::REMOVAL,
             shown: Self::SHOWN,
             printed: Self::PRINTED,
             ..built_in
         })
+    }
+}
+
+/// A property that tells which thing an instance is about, where another one has a value.
+#[derive(Debug)]
+pub(crate) struct Tells {
+    /// The name of the property.
+    pub(crate) name: &'static str,
+    /// The name of the other one.
+    pub(crate) beside: &'static str,
+    /// The value of that.
+    pub(crate) value: Literal,
+}
+
+/// A value that a declaration names.
+#[derive(Debug)]
+pub(crate) enum Literal {
+    Text(&'static str),
+    Bool(bool),
+}
+
+impl Literal {
+    /// Returns whether it is this value.
+    pub(crate) fn is(&self, value: &Value) -> bool {
+        match self {
+            Self::Text(text) => value.as_str() == Some(text),
+            Self::Bool(flag) => value.as_bool() == Some(*flag),
+        }
     }
 }
 

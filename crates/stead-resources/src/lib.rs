@@ -91,6 +91,8 @@ pub struct BuiltIn {
     pub keys: &'static [&'static str],
     /// The properties that tell which thing an instance is about; empty where none do.
     pub identity: &'static [&'static str],
+    /// The properties that tell it as well, where another one has a value.
+    tells: &'static [declared::Tells],
     /// The options by which such a thing is removed, and which are recorded for that.
     removal: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
@@ -244,6 +246,7 @@ impl Profile {
             shown: &[],
             keys: &[],
             identity: &[],
+            tells: &[],
             removal: &[],
             example: self.example,
         })

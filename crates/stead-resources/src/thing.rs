@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 use stead_core::value::{Object, Value};
 
 use crate::BuiltIn;
+use crate::declared::Tells;
 
 /// The thing that an instance manages.
 #[derive(Clone, PartialEq, Debug)]
@@ -13,13 +14,15 @@ pub struct Thing {
     /// The properties by which just this thing is removed, without `_exist`: what tells it, and the options that are declared for
     /// that, of which none makes room for anything else. They are recorded.
     pub removal: Object,
+    /// False if its `path` is a word, and something else tells where it is.
+    pub is_at_path: bool,
 }
 
 /// The properties of a type without a key whose instances are known by what they look for, or else by what they add.
 const LINE: (&str, [&str; 3]) = ("Stead/Line", ["path", "match", "line"]);
 
-/// The property by which one instance manages one of several values of a key, so that the value is a part of the key.
-const SEVERAL: (&str, &str) = ("multiple", "value");
+/// The property that is a path where it is stated.
+const PATH: &str = "path";
 
 impl BuiltIn {
     /// The thing that an instance with these properties manages; `None` where they do not tell, or only by a secret.
@@ -36,29 +39,39 @@ impl BuiltIn {
         } else {
             (of(self.identity), of(self.identity))
         };
-        if stated.get(SEVERAL.0) == Some(&Value::Bool(true)) {
-            let value = of(&[SEVERAL.0, SEVERAL.1]);
+        let is_so = |each: &&Tells| stated.get(each.beside).is_some_and(|value| each.value.is(value));
+        let telling: Vec<&Tells> = self.tells.iter().filter(is_so).collect();
+        for each in &telling {
+            let value = of(&[each.beside, each.name]);
             key.extend(value.iter().map(|(name, value)| (name.clone(), value.clone())));
             removal.extend(value);
         }
-        let is_complete = if is_line { removal.len() > 1 } else { self.tells(&key) };
+        let is_identified = || self.is_identified_by(&key) && telling.iter().all(|each| key.contains_key(each.name));
+        let is_complete = if is_line { removal.len() > 1 } else { is_identified() };
         if !is_complete || [&key, &removal].into_iter().any(|each| each.values().any(Value::has_sealed)) {
             return None;
         }
         removal.extend(of(self.removal).into_iter().filter(|(_, value)| !value.has_sealed()));
-        Some(Thing { key, removal })
+        Some(Thing { key, removal, is_at_path: telling.iter().all(|each| each.beside != PATH) })
     }
 
-    /// The properties without which it is not known where the thing of an instance is, given which are stated.
-    pub fn known_by(&self, is_stated: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
-        let (several, value) = SEVERAL;
+    /// The properties without which it is not known where the thing of an instance is, given which are stated, and which of
+    /// these are known.
+    pub fn known_by<'a>(
+        &self,
+        is_stated: impl Fn(&str) -> bool,
+        known: impl Fn(&str) -> Option<&'a Value>,
+    ) -> impl Iterator<Item = &'static str> {
         let (line, [path, ..]) = LINE;
-        let besides = [is_stated(several).then_some(value), (self.manifest.type_name.as_str() == line).then_some(path)];
-        self.identity.iter().copied().chain(besides.into_iter().flatten())
+        let of_line = (self.manifest.type_name.as_str() == line).then_some(path);
+        let may_tell =
+            |each: &&Tells| is_stated(each.beside) && known(each.beside).is_none_or(|value| each.value.is(value));
+        let telling: Vec<&str> = self.tells.iter().filter(may_tell).map(|each| each.name).collect();
+        self.identity.iter().copied().chain(of_line).chain(telling)
     }
 
     /// Returns whether properties tell the thing: every one that must be stated is there, and at least one is.
-    fn tells(&self, key: &Object) -> bool {
+    fn is_identified_by(&self, key: &Object) -> bool {
         let required = self.schema()["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_stated = |name: &Json| name.as_str().is_none_or(|name| key.contains_key(name));
         let own = required.iter().filter(|name| name.as_str().is_some_and(|name| self.identity.contains(&name)));

@@ -47,7 +47,7 @@ struct Properties<'a> {
     #[property(required)]
     schedule: Option<Schedule<'a>>,
     /// The user that it runs as. Required unless '_exist' is false, and always for the crontab of a user.
-    #[property(required)]
+    #[property(required, tells(table = "user"))]
     user: Option<Word<'a>>,
     /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input, and of two
     /// backslashes in a row cron hands on one. Required unless '_exist' is false.

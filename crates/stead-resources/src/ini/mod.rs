@@ -34,6 +34,7 @@ struct Properties<'a> {
     key: IniKey<'a>,
     /// The value as it is written in the file, with its quotes: everything behind the '=', up to the end of the line. A note
     /// behind '#' or ';' is part of the value, as systemd, Puppet and Ansible read it. Required unless '_exist' is false.
+    #[property(tells(multiple = true))]
     value: Option<IniValue<'a>>,
     /// Whether the key has several values of which this is one: the line with this value is added or removed, and lines with
     /// other values stay.

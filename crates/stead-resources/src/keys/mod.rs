@@ -13,7 +13,7 @@ use stead_core::value::{Object, Value, pointer};
 use stead_declare::resource;
 use stead_host::provider::Context;
 
-use crate::declared::{Declared, States};
+use crate::declared::{Declared, States, Tells};
 use crate::edit::{FileLocks, Missing};
 use crate::guard::Guard;
 use crate::input::{AnyValue, FilePath, Pointer, blocked, invalid};
@@ -170,6 +170,7 @@ impl<F: Format> Declared for Of<'_, F> {
     const PROFILE: Profile = F::PROFILE;
     const KEYS: &'static [&'static str] = Properties::KEYS;
     const IDENTITY: &'static [&'static str] = Properties::IDENTITY;
+    const TELLS: &'static [Tells] = Properties::TELLS;
     const REMOVAL: &'static [&'static str] = Properties::REMOVAL;
     const PRINTED: Option<&'static str> = Properties::PRINTED;
     const SHOWN: &'static [&'static str] = Properties::SHOWN;

@@ -48,6 +48,7 @@ struct Properties<'a> {
     path: MountPoint<'a>,
     /// What is mounted: a path, 'UUID=' or 'LABEL=' with a value, or what the type of file system takes. Required unless
     /// '_exist' is false; for swap space always.
+    #[property(tells(path = "none"))]
     device: Option<MountText<'a>>,
     /// The type of file system, such as ext4, tmpfs or nfs; 'none' for a bind mount. Required unless '_exist' is false.
     fstype: Option<MountText<'a>>,
