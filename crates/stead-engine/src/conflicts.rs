@@ -59,9 +59,11 @@ impl Session {
             Vec::new()
         };
         self.order_conflicts(prepared, &known, found);
+        let wildcards = self.wildcards(prepared, &known);
+        prepared.warnings.extend(wildcards);
     }
 
-    fn real_paths(&self) -> RealPaths {
+    pub(crate) fn real_paths(&self) -> RealPaths {
         RealPaths::below(self.system_root().unwrap_or(Path::new("/")))
     }
 

@@ -60,6 +60,7 @@ mod things;
 mod uncertain;
 mod undo;
 mod watch;
+mod wildcards;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, RefusedDocument, RefusedDocuments};
 pub use bundle::{Bundled, NotBundled, NotOpened, VaultEntry};

@@ -78,6 +78,9 @@ impl Pass<'_> {
             {
                 self.in_form(finding.with_help(form.help()), form, value)
             }
+            (_, Some(value)) if let Some(digest) = self.with_algorithm(value, fault) => {
+                finding.with_help(format!("write \"{digest}\"")).with_fix(value.span, format!("\"{digest}\""))
+            }
             (reason, value) => match reason.zip(value).and_then(of_type).or_else(|| (fault.advice)(fault.property)) {
                 Some(help) => finding.with_help(help),
                 None => finding,
@@ -93,6 +96,19 @@ impl Pass<'_> {
     fn octal(&self, value: &Template, fault: &Fault<'_>) -> Option<&str> {
         let digits = self.written(value).strip_prefix("0o")?;
         (fault.accepts)(&format!("0{digits}")).then_some(digits)
+    }
+
+    /// The digest that hexadecimal digits are, where it is accepted with its algorithm before it.
+    fn with_algorithm(&self, value: &Template, fault: &Fault<'_>) -> Option<String> {
+        let Kind::String(digits) = &value.kind else { return None };
+        let algorithm = match digits.len() {
+            64 => "sha256",
+            128 => "sha512",
+            _ => return None,
+        };
+        let is_written = self.written(value).trim_matches(['"', '\'']) == &**digits;
+        let digest = format!("{algorithm}:{digits}");
+        (is_written && (fault.accepts)(&digest)).then_some(digest)
     }
 
     /// The finding with the change that writes the value in a form.

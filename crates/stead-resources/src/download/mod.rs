@@ -103,7 +103,7 @@ struct Properties<'a> {
     exist: bool,
     /// The number of bytes.
     size: Option<ReadOnly<u64>>,
-    /// The digest of the content.
+    /// The digest of the content that is there; the one that it must have is 'checksum'.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     sha256: Option<ReadOnly<String>>,
     /// When the content was last changed.

@@ -36,9 +36,21 @@ impl<'a> Text<'a> for PathText<'a> {
             return Err("begins with '~', which is not expanded. Write \"[path(envvar('HOME'), ...)]\" for a home \
                         directory, or './~' for a file of that name");
         }
+        if is_of_windows(text) {
+            return Err(OF_WINDOWS);
+        }
         Ok(Self(text))
     }
 }
+
+/// Returns whether a text is a path of Windows: of a drive or of a share.
+fn is_of_windows(text: &str) -> bool {
+    let is_of_drive = matches!(text.as_bytes(), [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
+    is_of_drive || text.starts_with(r"\\")
+}
+
+const OF_WINDOWS: &str = "is a path of Windows. Write one that begins with '/' or is relative to the directory of the \
+                          document, or './' before it for a file of that name";
 
 impl PathText<'_> {
     /// The path that is meant.
@@ -96,7 +108,11 @@ text_type!(LinkTarget, { "type": "string", "minLength": 1 });
 
 impl<'a> Text<'a> for LinkTarget<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        if text.is_empty() || text.contains('\0') { Err("must be a path") } else { Ok(Self(text)) }
+        match text {
+            _ if text.is_empty() || text.contains('\0') => Err("must be a path"),
+            _ if is_of_windows(text) => Err(OF_WINDOWS),
+            _ => Ok(Self(text)),
+        }
     }
 }
 
@@ -162,9 +178,20 @@ text_type!(ChecksumText, { "type": "string", "pattern": "^(sha256:[0-9A-Fa-f]{64
 
 impl<'a> Text<'a> for ChecksumText<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let checksum = Checksum::parse(text);
-        let checksum = checksum.ok_or("must be \"sha256:\" and 64 hexadecimal digits, or \"sha512:\" and 128")?;
-        Ok(Self { text, checksum })
+        Checksum::parse(text).map(|checksum| Self { text, checksum }).ok_or_else(|| checksum_fault(text))
+    }
+}
+
+/// Why a text is not the digest that a file must have.
+fn checksum_fault(text: &str) -> &'static str {
+    let is_hexadecimal = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let (algorithm, digits) = text.split_once(':').unwrap_or(("", text));
+    match (algorithm, digits.len()) {
+        ("sha256", _) if is_hexadecimal(digits) => "must have 64 hexadecimal digits behind \"sha256:\"",
+        ("sha512", _) if is_hexadecimal(digits) => "must have 128 hexadecimal digits behind \"sha512:\"",
+        ("", 64) if is_hexadecimal(digits) => "must begin with the algorithm: \"sha256:\" and the digits",
+        ("", 128) if is_hexadecimal(digits) => "must begin with the algorithm: \"sha512:\" and the digits",
+        _ => "must be \"sha256:\" and 64 hexadecimal digits, or \"sha512:\" and 128",
     }
 }
 
@@ -209,7 +236,7 @@ pub(crate) struct RepositoryAddress<'a>(pub(crate) &'a str);
 text_type!(RepositoryAddress, {
     "type": "string",
     "pattern": "^((https?|ssh|git)://[!-~]+|file:///[!-~]+|[^-:\\p{Cc}][^:\\p{Cc}]*(:[^:\\p{Cc}]+)?)$",
-    "not": { "pattern": "^(ssh|git)://[^/]*:[^/]*@|^[a-z]+://[^#?]*[#?]|^[^/:]+:[^/]*@" },
+    "not": { "pattern": "^(ssh|git)://[^/]*:[^/]*@|^[a-z]+://[^#?]*[#?]|^[^/:]+:[^/]*@|^([A-Za-z]:\\\\|\\\\\\\\)" },
 });
 
 impl<'a> RepositoryAddress<'a> {
@@ -237,6 +264,10 @@ impl<'a> Text<'a> for RepositoryAddress<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         if text.contains("://") {
             return Self::check_url(text);
+        }
+        // `c:/srv` is a path of the host c.
+        if is_of_windows(text) && !text.contains(":/") {
+            return Err(OF_WINDOWS);
         }
         let (host, path) = text.split_once(':').unwrap_or((text, "path"));
         let plain = |text: &str| !text.is_empty() && !text.contains(|each: char| each == ':' || each.is_control());

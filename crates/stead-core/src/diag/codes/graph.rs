@@ -86,6 +86,12 @@ crate::codes! {
          same document has them. Here `dependsOn` states the opposite order, and a stated order holds: on a machine that lacks the\n\
          directory, the user or the package, the instance fails. Remove the dependency; `stead graph FILE --why NAME` shows the\n\
          implied order.";
+    WILDCARD = "W0535", "a path with a wildcard",
+        "A path names one file or directory: `*`, `?` and words in braces, such as `{a,b}`, are characters of its name, and not\n\
+         expanded. A loop states an instance for each of several files:\n\n\
+         ```yaml\nresources:\n- type: Stead/File\n  copy: {name: sites, each: [shop, blog], as: site}\n  properties: {path: \"[concat(site(), '.conf')]\", mode: \"0640\"}\n```\n\n\
+         `Stead/Directory` with `entries` and `_purge` removes the files of a directory that are not wanted. Where a file or directory of\n\
+         that very name exists, nothing is reported.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
          say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\
