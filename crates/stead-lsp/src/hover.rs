@@ -17,7 +17,10 @@ pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize
     let page = match at(text, offset).0 {
         CursorContext::Parameter => parameter(root, text.get(word.0..word.1)?)?,
         CursorContext::Fact => fact(file, text.get(word.0..word.1)?)?,
-        _ => in_tree(file, path_at(root, u32::try_from(offset).ok()?)?, text.get(word.0..word.1)?)?,
+        _ => match path_at(root, u32::try_from(offset).ok()?)? {
+            path if declares_parameter(&path) => parameter(root, text.get(word.0..word.1)?)?,
+            path => in_tree(file, path, text.get(word.0..word.1)?)?,
+        },
     };
     Some((page, word))
 }
@@ -52,11 +55,22 @@ fn in_tree(file: &File, mut path: Vec<TreeStep>, word: &str) -> Option<String> {
     }
 }
 
-/// The declaration of a parameter.
+/// Returns whether a path leads to the name of a parameter where it is declared.
+fn declares_parameter(path: &[TreeStep]) -> bool {
+    matches!(path, [TreeStep::Member { name, .. }, TreeStep::Member { .. }, TreeStep::Key { .. }] if name == "parameters")
+}
+
+/// The declaration of a parameter: what it is for, its default and the values that it may have. Those of a secret are not shown.
 fn parameter(root: &Node, name: &str) -> Option<String> {
     let declared = root.get("parameters")?.get(name)?;
     let stated = |key: &str| declared.get(key).and_then(Node::as_str).unwrap_or_default();
-    Some(format!("**{name}** (parameter: {})\n\n{}", stated("type"), stated("description")))
+    let is_secret = stated("type").to_lowercase().starts_with("secure");
+    let values = [("defaultValue", "Default"), ("allowedValues", "Allowed")].into_iter().filter(|_| !is_secret);
+    let values = values
+        .filter_map(|(key, title)| Some(format!("{title}: `{}`", declared.get(key)?.literal().to_redacted_json())));
+    let paragraphs = [format!("**{name}** (parameter: {})", stated("type")), stated("description").to_owned()];
+    let paragraphs = paragraphs.into_iter().chain(values).filter(|paragraph| !paragraph.is_empty());
+    Some(paragraphs.collect::<Vec<_>>().join("\n\n"))
 }
 
 /// The value of a fact on the machine of the editor.
