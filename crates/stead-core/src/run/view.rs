@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub(super) run: &'a Run,
     /// The instance that is looked from.
     pub(super) of: Option<NodeId>,
-    /// The first instance whose state was read while its test could not tell whether it is the desired one.
+    /// The first instance whose state was read while it is not the desired one in a check, or its test could not tell.
     pub(super) read_open: Cell<Option<NodeId>>,
 }
 
@@ -83,11 +83,11 @@ impl Environment for View<'_> {
             None | Some(Status::Skipped(SkipReason::NotSelected) | Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
             // What it will be decides what is desired of those that read it.
-            Some(Status::Drifted) if checks => Answer::Unknown(id.clone()),
+            Some(Status::Drifted) if checks && self.of.is_some() => Answer::Unknown(id.clone()),
             Some(
                 status @ (Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed),
             ) => {
-                if *status == Status::Undetermined {
+                if *status == Status::Undetermined || *status == Status::Drifted && checks {
                     self.read_open.set(self.read_open.get().or(Some(node)));
                 }
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
