@@ -375,7 +375,7 @@ fn root_clones_to_where_nobody_else_can_write() {
     assert_eq!(fs::read_dir(origin.path("home")).unwrap().count(), 0);
     // An instance before may change that.
     let planned = provider("Stead/Git").set(&origin.context(), &Plain::new(desired.clone()), Execution::WhatIf);
-    assert_eq!(planned.ok().unwrap().presumed.unwrap().paths, [origin.path("home")]);
+    assert_eq!(*planned.ok().unwrap().presumed.unwrap().paths, [origin.path("home")]);
     chown(origin.path("home"), Some(0), None).unwrap();
     assert_eq!(origin.sets(&desired), ["_exist"]);
 }
@@ -463,5 +463,5 @@ fn a_repository_that_an_instance_before_makes_is_presumed() {
     let stated = Plain::new(json!({"path": "w", "repository": "srv/r", "revision": "main"}));
     let planned = provider("Stead/Git").set(&world.context_for("Stead/Git"), &stated, Execution::WhatIf);
     let presumed = planned.map_err(|failure| failure.message).unwrap().presumed.unwrap();
-    assert_eq!(presumed.paths, [world.root.path().join("srv/r")]);
+    assert_eq!(*presumed.paths, [world.root.path().join("srv/r")]);
 }

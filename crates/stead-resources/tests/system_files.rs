@@ -215,7 +215,7 @@ fn rules_are_not_placed_unchecked() {
     let (cx, before) = (world.context_for("Stead/Sudoers"), world.imprint());
     let state = json!({"name": "s", "content": "Defaults insults\n"});
     let predicted = set("Stead/Sudoers", &cx, &state, Execution::WhatIf).ok().unwrap().presumed.unwrap();
-    assert_eq!(predicted.paths, [Path::new("/usr/sbin/visudo")]);
+    assert_eq!(*predicted.paths, [Path::new("/usr/sbin/visudo")]);
     let message = set("Stead/Sudoers", &cx, &state, Execution::Actual).err().unwrap().message;
     assert_eq!(message, predicted.failure.message);
     assert!(message.starts_with("there is no program 'visudo' to check the rules. Install sudo"), "{message}");

@@ -102,7 +102,7 @@ fn git_runs_as_a_user_only_for_what_belongs_to_this_one() {
     assert!(origin.refuses(&desired("w")).contains("/w' does not belong to the user 'deploy'"));
     // An instance before may change that.
     let planned = provider("Stead/Git").set(&origin.context(), &Plain::new(desired("w")), Execution::WhatIf);
-    assert_eq!(planned.ok().unwrap().presumed.unwrap().paths, [origin.path("w")]);
+    assert_eq!(*planned.ok().unwrap().presumed.unwrap().paths, [origin.path("w")]);
     chown(origin.path("w"), Some(UID), None).unwrap();
     assert_eq!(origin.sets(&desired("w")), ["_exist"]);
     commit(&origin, "two");
@@ -135,5 +135,5 @@ fn a_user_that_an_instance_before_creates_is_presumed() {
     let stated = with(desired("w"), "user", "later");
     assert!(origin.refuses(&stated).contains("there is no user 'later'"));
     let planned = provider("Stead/Git").set(&origin.context(), &Plain::new(stated), Execution::WhatIf);
-    assert_eq!(planned.ok().unwrap().presumed.unwrap().paths, [origin.path("etc/passwd/later")]);
+    assert_eq!(*planned.ok().unwrap().presumed.unwrap().paths, [origin.path("etc/passwd/later")]);
 }
