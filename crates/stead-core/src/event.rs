@@ -253,7 +253,8 @@ pub enum Verify {
 pub enum Approach {
     /// Instances in their desired state are left alone.
     Converge,
-    /// The operation is carried out as asked, as when one resource is called directly.
+    /// The operation is carried out as asked, as when one resource is called directly. What reads an instance that is not in its
+    /// desired state gets its actual state, as in DSC v3.
     Direct,
     /// The operation is the one method of that name, as far as the resource has it: no state is read before or after it.
     Alone,

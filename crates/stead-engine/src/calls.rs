@@ -213,18 +213,21 @@ impl SessionCalls {
 
 /// A response whose failure names no property that the built-in resource does not have.
 fn without_unknown_property(manifest: &Manifest, mut response: Response) -> Response {
-    let checked = |mut failure: Failure| {
+    let check = |failure: &mut Failure| {
         if failure.property.is_some()
             && let Some(built_in) = builtin_of(manifest)
         {
             failure.property.take_if(|property| !built_in.has(property));
         }
-        failure
     };
     match &mut response.outcome {
-        Outcome::Failed(failure) => **failure = checked((**failure).clone()),
+        Outcome::Failed(failure) => check(failure),
         Outcome::Changed(changed) => {
-            changed.presumed = changed.presumed.take().map(|presumed| presumed.with_failures(&checked));
+            let mut next = changed.presumed.as_mut();
+            while let Some(reason) = next {
+                check(&mut reason.failure);
+                next = reason.besides.as_deref_mut();
+            }
         }
         _ => {}
     }

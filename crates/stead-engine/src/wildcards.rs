@@ -54,12 +54,13 @@ fn paths(known: &Known) -> impl Iterator<Item = &Path> {
 /// Returns whether a shell would take a path for a pattern of several: with `*`, `?`, or words in braces.
 fn is_pattern(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
-    let has = |wanted: u8| text.contains(&wanted);
-    has(b'*') || has(b'?') || {
-        let opened = text.iter().position(|byte| *byte == b'{');
-        let inner = opened.and_then(|at| text.get(at..)).and_then(|rest| rest.split(|byte| *byte == b'}').next());
-        has(b'}') && inner.is_some_and(|inner| inner.contains(&b','))
-    }
+    // One pass: it is asked of each path of each run.
+    let Some(at) = memchr::memchr3(b'*', b'?', b'{', text) else { return false };
+    let braces = || {
+        let inner = text.get(at..)?.split(|byte| *byte == b'{').nth(1)?;
+        Some(inner.get(..memchr::memchr(b'}', inner)?)?.contains(&b','))
+    };
+    text.get(at..).is_some_and(|rest| memchr::memchr2(b'*', b'?', rest).is_some()) || braces() == Some(true)
 }
 
 fn exists(path: &Path, real_paths: &RealPaths) -> bool {

@@ -21,7 +21,7 @@ pub(crate) trait Declared {
     /// The properties that tell which thing an instance is about; empty where none do.
     const IDENTITY: &'static [&'static str];
 
-    /// The properties that tell it as well, where another one has a value.
+    /// The properties that are part of its identity if another one has a certain value.
     const TELLS: &'static [Tells];
 
     /// The options that are stated again when a thing is removed that its document does not have any more.
@@ -60,7 +60,7 @@ pub(crate) trait Declared {
     }
 }
 
-/// A property that tells which thing an instance is about, where another one has a value.
+/// A property that is part of the identity of a thing if another one has a certain value.
 #[derive(Debug)]
 pub(crate) struct Tells {
     /// The name of the property.

@@ -14,14 +14,14 @@ pub struct Thing {
     /// The properties by which just this thing is removed, without `_exist`: what tells it, and the options that are declared for
     /// that, of which none makes room for anything else. They are recorded.
     pub removal: Object,
-    /// False if its `path` is a word, and something else tells where it is.
+    /// False if the value of its `path` is not a path, as `none` of swap space.
     pub is_at_path: bool,
 }
 
 /// The properties of a type without a key whose instances are known by what they look for, or else by what they add.
 const LINE: (&str, [&str; 3]) = ("Stead/Line", ["path", "match", "line"]);
 
-/// The property that is a path where it is stated.
+/// The property that is completed to an absolute path.
 const PATH: &str = "path";
 
 impl BuiltIn {

@@ -516,12 +516,12 @@ impl Run {
         };
         let is_open = pending.otherwise == Otherwise::Unknown;
         let used = || is_open.then(|| self.forecast.alters_what_is_used(&self.graph, id)).flatten();
-        let enabled = |reason: &Presumed| self.forecast.enables(&self.graph, id, &reason.paths, footprint);
-        // The failure that is shown is one that no change in front of it resolves.
-        let first = unmet.iter().find(|reason| enabled(reason).is_none()).unwrap_or(first);
-        match enabled(first).or_else(used) {
+        let enabled = |reason: &&&Presumed| self.forecast.enables(&self.graph, id, &reason.paths, footprint);
+        // A reason that no change in front of it resolves goes before one that some change may.
+        let shown = unmet.iter().find(|reason| enabled(reason).is_none());
+        match shown.map_or_else(|| enabled(&first), |_| None).or_else(used) {
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),
-            None => self.fail(id, Problem::Failure(first.failure.clone())),
+            None => self.fail(id, Problem::Failure(shown.unwrap_or(first).failure.clone())),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub(super) run: &'a Run,
     /// The instance that is looked from.
     pub(super) of: Option<NodeId>,
-    /// The first instance whose state was read while it is not the desired one in a check, or its test could not tell.
+    /// The first instance that was read although its state may change: it has drifted in a check, or its test cannot tell.
     pub(super) read_open: Cell<Option<NodeId>>,
 }
 
@@ -33,7 +33,7 @@ impl View<'_> {
         self.run.graph.scope(self.place.scope).ids.get(id).map(Adjacent::node)
     }
 
-    /// The instance that leaves open what a fault in a value says while nothing is changed: an apply may bring it into another state.
+    /// The instance that excuses a fault while nothing is changed: an apply may bring it into another state.
     pub(super) fn left_open(&self) -> Option<NodeId> {
         self.read_open.get().filter(|_| self.run.only_looks())
     }
@@ -82,7 +82,7 @@ impl Environment for View<'_> {
         match self.run.report.status(node) {
             None | Some(Status::Skipped(SkipReason::NotSelected) | Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Undetermined) if what_if => Answer::Unknown(id.clone()),
-            // What it will be decides what is desired of those that read it.
+            // The desired state of its readers follows from the state that an apply brings it into.
             Some(Status::Drifted) if checks && self.of.is_some() => Answer::Unknown(id.clone()),
             Some(
                 status @ (Status::Read | Status::InState | Status::Drifted | Status::Undetermined | Status::Changed),

@@ -98,7 +98,7 @@ impl Pass<'_> {
         (fault.accepts)(&format!("0{digits}")).then_some(digits)
     }
 
-    /// The digest that hexadecimal digits are, where it is accepted with its algorithm before it.
+    /// A digest that was written without its algorithm, with it, if the property accepts that.
     fn with_algorithm(&self, value: &Template, fault: &Fault<'_>) -> Option<String> {
         let Kind::String(digits) = &value.kind else { return None };
         let algorithm = match digits.len() {

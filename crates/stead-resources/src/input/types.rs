@@ -43,14 +43,14 @@ impl<'a> Text<'a> for PathText<'a> {
     }
 }
 
-/// Returns whether a text is a path of Windows: of a drive or of a share.
+/// Returns whether a text is a Windows path: of a drive or of a share.
 fn is_of_windows(text: &str) -> bool {
     let is_of_drive = matches!(text.as_bytes(), [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
     is_of_drive || text.starts_with(r"\\")
 }
 
-const OF_WINDOWS: &str = "is a path of Windows. Write one that begins with '/' or is relative to the directory of the \
-                          document, or './' before it for a file of that name";
+const OF_WINDOWS: &str = "is a Windows path. Write one that begins with '/', or one relative to the directory of the document; for a \
+                          file of that name, put './' in front";
 
 impl PathText<'_> {
     /// The path that is meant.
