@@ -46,6 +46,8 @@ pub(crate) struct Item {
     pub(crate) left: Option<Mark>,
     /// The instances that changed it, in order.
     pub(crate) instances: Vec<String>,
+    /// True if the content may hold secrets, as far as the instances know. An undo, which has no secrets, does not know of any.
+    covered: bool,
 }
 
 /// Something that is not taken back, and why.
@@ -74,9 +76,10 @@ impl Undo {
                     let fresh = || Item::new(place, &path);
                     items.entry(path.clone()).or_insert_with(fresh).keep((image, content), again);
                 }
-                Entry::Left { instance, path, mark } => {
+                Entry::Left { instance, path, mark, covered } => {
                     if let Some(item) = items.get_mut(&path) {
                         item.left = mark;
+                        item.covered |= covered || document::is_former(&instance);
                         item.instances.retain(|known| *known != instance);
                         item.instances.push(instance);
                     }
@@ -149,7 +152,7 @@ impl Undo {
         }
         let back = |path: PathBuf| {
             let item = self.items.get(&path).filter(|item| item.is_back())?;
-            let left = Entry::Left { instance: document::id(item), mark: item.place.mark(), path };
+            let left = Entry::Left { instance: document::id(item), mark: item.place.mark(), path, covered: true };
             Some((left, KeptContent::default()))
         };
         entries.extend(open.into_iter().filter_map(back));
@@ -176,7 +179,9 @@ impl Item {
     fn new(place: SystemPath, path: &Path) -> Self {
         let (before, content) = (Image::default(), KeptContent::default());
         let shown = path_text(path).into_owned();
-        Self { place, path: path.to_owned(), shown, before, is_kept: false, content, left: None, instances: Vec::new() }
+        let path = path.to_owned();
+        let (left, instances, covered) = (None, Vec::new(), false);
+        Self { place, path, shown, before, is_kept: false, content, left, instances, covered }
     }
 
     /// Takes in what was there before another change.

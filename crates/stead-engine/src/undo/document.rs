@@ -146,9 +146,13 @@ impl Undo {
 impl Item {
     /// Returns whether a state needs it: an instance changed both, or another undo did, which has an instance for each.
     fn is_of(&self, set: &SetEntry) -> bool {
-        let is_former = |by: &String| by.strip_prefix(TYPE).is_some_and(|name| name.starts_with(':'));
         self.instances.iter().any(|by| *by == set.instance || is_former(by))
     }
+}
+
+/// Returns whether an instance is one of an undo.
+pub(super) fn is_former(instance: &str) -> bool {
+    instance.strip_prefix(TYPE).is_some_and(|name| name.starts_with(':'))
 }
 
 /// The name of an instance in the document: its own, within what holds it.

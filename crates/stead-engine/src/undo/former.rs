@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::claims::Claims;
+use stead_core::diag::counted;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Capabilities, Manifest, UndoWay, Version};
 use stead_core::schema::Schema;
@@ -20,6 +21,12 @@ use crate::embedded::EmbeddedResource;
 
 /// The type of the resource.
 pub(super) const TYPE: &str = "Stead/Former";
+
+/// How many bytes of content are shown at most.
+const SHOWN: u64 = 64 << 10;
+
+/// The bit of a mode by which everybody may read.
+const EVERYBODY: u32 = 0o004;
 
 /// Puts back what was at paths before a run.
 struct FormerPaths {
@@ -35,14 +42,20 @@ pub(super) fn resource(items: impl Iterator<Item = Arc<Item>>, force: bool) -> O
     let schema = Schema::compile(json!({
         "type": "object",
         "properties": {
-            "path": text(), "_exist": { "type": "boolean" }, "kind": text(), "mode": text(), "target": text(),
+            "path": text(), "_exist": { "type": "boolean" }, "kind": text(), "mode": text(), "target": text(), "content": text(),
             "owner": { "type": "integer" }, "group": { "type": "integer" },
         },
         "required": ["path"],
         "additionalProperties": false,
     }));
-    let capabilities =
-        Capabilities { get: true, set: true, set_handles_exist: true, test: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        get: true,
+        set: true,
+        set_what_if: true,
+        set_handles_exist: true,
+        test: true,
+        ..Capabilities::default()
+    };
     let (name, version) = (TypeName::parse(TYPE).ok()?, Version::parse("1.0.0").ok()?);
     let new = Manifest::in_process(name, version);
     let manifest = Manifest { capabilities, undo: UndoWay::Files, ..new };
@@ -57,20 +70,19 @@ impl Provider for FormerPaths {
     }
 
     fn get(&self, _: &Context, input: &Plain) -> Result<State, Failure> {
-        self.item(input)?.now().map(Plain::new)
+        let item = self.item(input)?;
+        item.now().map(|(now, content)| Plain::new(Value::Object(item.state(&now, Some(&content)))))
     }
 
     fn test(&self, _: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let item = self.item(input)?;
-        let (actual, wanted) = (item.now()?, item.former());
+        let (actual, wanted) = item.now_and_former()?;
         let is_back = item.is_back();
         if !is_back {
             self.check(item)?;
         }
         let differing = if is_back { Vec::new() } else { differing(&actual, &wanted) };
-        let is_file = item.before.node == ImageNode::File;
-        let words = is_file.then(|| format!("content as before the run ({} bytes)", item.content.len()));
-        let words = words.into_iter().collect();
+        let words = item.words(&wanted);
         let predicted = Prediction { after: Plain::new(Value::Object(wanted)), words, ..Prediction::default() };
         Ok(TestReply {
             actual: Some(Plain::new(Value::Object(actual))),
@@ -81,17 +93,19 @@ impl Provider for FormerPaths {
         })
     }
 
-    fn set(&self, cx: &Context, input: &Plain, _: Execution) -> Result<SetReply, Failure> {
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let item = self.item(input)?;
         if item.is_back() {
             return Ok(SetReply { changed: Some(Vec::new()), ..SetReply::default() });
         }
         self.check(item)?;
-        let before = item.now()?;
-        item.put_back(&cx.writes)?;
-        let after = item.former();
+        let (before, after) = item.now_and_former()?;
+        let what_if = if execution == Execution::WhatIf { item.words(&after) } else { Vec::new() };
+        if execution == Execution::Actual {
+            item.put_back(&cx.writes)?;
+        }
         let changed = Some(differing(&before, &after));
-        Ok(SetReply { after: Some(Plain::new(Value::Object(after))), changed, ..SetReply::default() })
+        Ok(SetReply { after: Some(Plain::new(Value::Object(after))), changed, what_if, ..SetReply::default() })
     }
 
     fn cost(&self, _: &Value) -> Cost {
@@ -141,18 +155,36 @@ impl FormerPaths {
 }
 
 impl Item {
-    /// The state that is there.
-    fn now(&self) -> Result<Object, Failure> {
-        Ok(self.state(&self.place.image(0)?.0))
+    fn now(&self) -> Result<(Image, Vec<u8>), Failure> {
+        Ok(self.place.image(SHOWN)?)
     }
 
-    /// The state that was there before the run.
+    /// The state that is there, and the one that was there before the run. Both have the content where it is shown.
+    fn now_and_former(&self) -> Result<(Object, Object), Failure> {
+        let (image, content) = self.now()?;
+        let (mut now, mut former) = (self.state(&image, Some(&content)), self.state(&self.before, Some(&self.content)));
+        let hides = |image: &Image, state: &Object| image.node != ImageNode::Absent && !state.contains_key("content");
+        if hides(&image, &now) || hides(&self.before, &former) {
+            now.remove("content");
+            former.remove("content");
+        }
+        Ok((now, former))
+    }
+
+    /// Names the content of a file, where the state that is put back does not have it.
+    fn words(&self, former: &Object) -> Vec<String> {
+        let is_silent = self.before.node == ImageNode::File && !former.contains_key("content");
+        let size = || counted(self.content.len() as u64, "byte");
+        is_silent.then(|| format!("content as before the run ({}), not shown", size())).into_iter().collect()
+    }
+
+    /// The state that was there before the run, without the content.
     pub(super) fn former(&self) -> Object {
-        self.state(&self.before)
+        self.state(&self.before, None)
     }
 
-    /// Content is in no state: it may hold a secret, which nobody knows of it after a few undos.
-    fn state(&self, image: &Image) -> Object {
+    /// The content of a file is part of it where everybody may read it and no instance that changed it has secrets: it may hold others.
+    fn state(&self, image: &Image, content: Option<&[u8]>) -> Object {
         let is_there = image.node != ImageNode::Absent;
         let mut state = Object::from_iter([
             ("path".to_owned(), Value::from(self.shown.clone())),
@@ -171,6 +203,11 @@ impl Item {
             _ => "file",
         };
         add("kind", Value::from(kind));
+        let is_open = image.node == ImageNode::File && image.mode & EVERYBODY != 0 && !self.covered;
+        let content = content.filter(|content| is_open && content.len() as u64 <= SHOWN);
+        if let Some(text) = content.and_then(|content| std::str::from_utf8(content).ok()) {
+            add("content", Value::from(text));
+        }
         if kind != "link" {
             add("mode", Value::from(format_mode(image.mode)));
         }

@@ -54,11 +54,19 @@ pub enum Entry {
         path: PathBuf,
         /// What is there now; `None` where it cannot be read.
         mark: Option<Mark>,
+        /// True if the properties of the instance may hold secrets.
+        #[serde(default = "is_covered")]
+        covered: bool,
     },
     /// A set is about to begin that is not taken back by its files alone.
     Set(SetEntry),
     /// The run came to its end: nothing is missing behind it.
     Ended,
+}
+
+/// What earlier versions recorded does not say.
+fn is_covered() -> bool {
+    true
 }
 
 /// What a run is about.
@@ -313,11 +321,11 @@ impl Images {
     /// # Errors
     /// When the file cannot be written, and it must be: then nothing may be changed.
     pub fn set(&self, entry: SetEntry) -> Result<Arc<SetImages>, ImagesError> {
-        let instance = entry.instance.clone();
+        let (instance, covered) = (entry.instance.clone(), entry.covered);
         if entry.undo != UndoWay::Files {
             self.0.log().write(&Entry::Set(entry), &[])?;
         }
-        Ok(Arc::new(SetImages { kept: Arc::clone(&self.0), instance, touched: Mutex::default() }))
+        Ok(Arc::new(SetImages { kept: Arc::clone(&self.0), instance, covered, touched: Mutex::default() }))
     }
 }
 
@@ -384,6 +392,7 @@ impl Log {
 pub struct SetImages {
     kept: Arc<Kept>,
     instance: String,
+    covered: bool,
     touched: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -398,7 +407,8 @@ impl SetImages {
             // One after the other: what is recorded last of a path is what is there then.
             let mut log = self.kept.log();
             let mark = below(&self.kept.root, &path).mark();
-            log.write(&Entry::Left { instance: self.instance.clone(), path, mark }, &[])?;
+            let left = Entry::Left { instance: self.instance.clone(), path, mark, covered: self.covered };
+            log.write(&left, &[])?;
         }
         Ok(())
     }
