@@ -14,6 +14,7 @@
 
 mod accounting;
 mod batch;
+mod beside_root;
 mod bundle;
 mod calls;
 mod conflicts;

@@ -160,7 +160,7 @@ fn warning(message: String) -> Diagnostic {
 }
 
 /// The first of some things in words, and how many there are besides.
-fn listed(things: &[String], count: usize) -> String {
+pub(crate) fn listed(things: &[String], count: usize) -> String {
     const MOST: usize = 8;
     let first = things.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
     match count.saturating_sub(MOST) {

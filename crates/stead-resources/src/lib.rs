@@ -191,6 +191,9 @@ fn make_all() -> Vec<BuiltIn> {
     all
 }
 
+/// The resources whose instances name what is run.
+const COMMANDS: [&str; 2] = ["Stead/Command", "Microsoft.DSC.Transitional/RunCommandOnSet"];
+
 /// The resources whose sets run or start what may change anything, also once the set is over.
 fn open_ended() -> impl Iterator<Item = Option<BuiltIn>> {
     let all = [
@@ -203,7 +206,8 @@ fn open_ended() -> impl Iterator<Item = Option<BuiltIn>> {
     ];
     all.into_iter().map(|built_in| {
         let built_in = built_in?;
-        let promises = Promises { bounded: false, ..built_in.manifest.promises };
+        let runs_commands = COMMANDS.contains(&built_in.manifest.type_name.as_str());
+        let promises = Promises { bounded: false, below_root: !runs_commands, ..built_in.manifest.promises };
         Some(BuiltIn { manifest: Arc::new(Manifest { promises, ..(*built_in.manifest).clone() }), ..built_in })
     })
 }

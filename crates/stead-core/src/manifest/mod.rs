@@ -99,12 +99,20 @@ pub struct Promises {
     pub covers_secrets: bool,
     /// A set of it changes nothing but what it claims, and starts nothing that may change more once the set is over.
     pub bounded: bool,
+    /// Where the system below a folder is managed, it changes nothing outside that folder.
+    pub below_root: bool,
 }
 
 impl Promises {
     /// All of them.
-    pub const ALL: Self =
-        Self { claims: true, cheap_test: true, verdict_in_state: true, covers_secrets: true, bounded: true };
+    pub const ALL: Self = Self {
+        claims: true,
+        cheap_test: true,
+        verdict_in_state: true,
+        covers_secrets: true,
+        bounded: true,
+        below_root: true,
+    };
 }
 
 /// How what a set changed is taken back.

@@ -9,7 +9,7 @@ use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::diag::counted;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Manifest, UndoWay, Version};
+use stead_core::manifest::{Capabilities, Manifest, Promises, UndoWay, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
 use stead_core::visible::{bytes_text, path_text};
@@ -58,7 +58,8 @@ pub(super) fn resource(items: impl Iterator<Item = Arc<Item>>, force: bool) -> O
     };
     let (name, version) = (TypeName::parse(TYPE).ok()?, Version::parse("1.0.0").ok()?);
     let new = Manifest::in_process(name, version);
-    let manifest = Manifest { capabilities, undo: UndoWay::Files, ..new };
+    let promises = Promises { below_root: true, ..Promises::default() };
+    let manifest = Manifest { capabilities, promises, undo: UndoWay::Files, ..new };
     let items = items.map(|item| (item.shown.clone(), item)).collect();
     let provider = FormerPaths { items, force, schema: Arc::new(schema.ok()?) };
     EmbeddedResource::new(manifest, Arc::new(provider)).ok()

@@ -156,7 +156,11 @@ pub(super) fn load(
                 Origin::Made(text) => text.identity.as_ref().map(|identity| session.memory(identity)),
             };
             match prepared.select(&request.parts) {
-                Ok(()) => Ok((session, prepared)),
+                Ok(()) => {
+                    let is_stated = matches!(request.origin, Origin::Path(_));
+                    prepared.warnings.extend(session.beside_root(&prepared).filter(|_| is_stated));
+                    Ok((session, prepared))
+                }
                 Err(unknown) => Err(Refusal::Request(unknown_part(&unknown))),
             }
         }

@@ -1,0 +1,31 @@
+//! Instances that are carried out on this machine although another system is managed.
+
+use stead_core::diag::Diagnostic;
+use stead_core::graph::Role;
+use stead_core::graph::codes::BESIDE_ROOT;
+use stead_core::id::NodeId;
+
+use crate::prepared::Prepared;
+use crate::session::Session;
+use crate::staying::listed;
+
+impl Session {
+    /// A warning about the selected instances whose resources do not keep below the system root: their programs run on this
+    /// machine.
+    pub fn beside_root(&self, prepared: &Prepared) -> Option<Diagnostic> {
+        let root = self.system_root()?;
+        let graph = &prepared.graph;
+        let is_beside = |id: &NodeId| {
+            let node = graph.node(*id);
+            let (can, keeps) = (node.manifest.capabilities, node.manifest.promises.below_root);
+            node.role == Role::Instance && prepared.is_selected(*id) && !keeps && (can.set || can.delete || can.test)
+        };
+        let beside: Vec<NodeId> = graph.order.iter().copied().filter(is_beside).collect();
+        let first = graph.declaration(*beside.first()?).type_name.span;
+        let labels: Vec<String> = beside.iter().map(|id| graph.label(*id)).collect();
+        let named = listed(&labels, labels.len());
+        let message = format!("runs on this machine, not below '{}': {named}", root.display());
+        let help = "below a system root only what the resources of stead change is in there; '--skip TYPE' leaves out the rest";
+        Some(Diagnostic::warning(&BESIDE_ROOT, first, message).with_help(help))
+    }
+}
