@@ -23,18 +23,43 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// The SHA-256 of texts, numbers and values: where one ends and the next begins counts.
 #[derive(Default)]
-pub struct DigestOfParts(Sha256);
+pub struct DigestOfParts {
+    hash: Sha256,
+    /// What is to be added to it: many small parts at once.
+    parts: Vec<u8>,
+}
 
 impl DigestOfParts {
-    /// Adds a number.
+    /// How many bytes are collected before they are added.
+    const TOGETHER: usize = 4096;
+
+    /// Adds a number: seven bits a byte, the lowest first, and the highest bit says whether more follow.
     pub fn number(&mut self, number: usize) {
-        self.0.update((number as u64).to_le_bytes());
+        let mut rest = number;
+        while rest > 0x7f {
+            self.parts.push(rest.to_le_bytes()[0] | 0x80);
+            rest >>= 7;
+        }
+        self.parts.push(rest.to_le_bytes()[0]);
     }
 
     /// Adds a text.
     pub fn text(&mut self, text: &str) {
         self.number(text.len());
-        self.0.update(text);
+        if text.len() < Self::TOGETHER {
+            self.parts.extend_from_slice(text.as_bytes());
+        } else {
+            self.add_parts();
+            self.hash.update(text);
+        }
+        if self.parts.len() >= Self::TOGETHER {
+            self.add_parts();
+        }
+    }
+
+    fn add_parts(&mut self) {
+        self.hash.update(&self.parts);
+        self.parts.clear();
     }
 
     /// Adds a value. What is sealed counts as that alone.
@@ -49,7 +74,7 @@ impl DigestOfParts {
             Value::Object(_) => 7,
             Value::Sealed(_) => 8,
         };
-        self.0.update([kind]);
+        self.parts.push(kind);
         match value {
             Value::Null | Value::Bool(_) | Value::Sealed(_) => {}
             Value::Number(_) => self.text(&value.to_redacted_json().to_string()),
@@ -71,7 +96,35 @@ impl DigestOfParts {
     }
 
     /// The digest, as 64 hexadecimal digits.
-    pub fn end(self) -> String {
-        hex(&self.0.finalize())
+    pub fn end(mut self) -> String {
+        self.add_parts();
+        hex(&self.hash.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn where_a_part_ends_counts() {
+        let long = "x".repeat(DigestOfParts::TOGETHER);
+        let texts: [&[&str]; 8] =
+            [&[], &[""], &["", ""], &["ab"], &["a", "b"], &[&long], &[&long, ""], &[&long[1..], "x"]];
+        let of_texts = texts.iter().map(|parts| {
+            let mut digest = DigestOfParts::default();
+            parts.iter().for_each(|part| digest.text(part));
+            digest.end()
+        });
+        let numbers: [&[usize]; 7] = [&[1], &[127], &[128], &[1, 1], &[129, 1], &[1, 129], &[usize::MAX]];
+        let of_numbers = numbers.iter().map(|parts| {
+            let mut digest = DigestOfParts::default();
+            parts.iter().for_each(|part| digest.number(*part));
+            digest.end()
+        });
+        let digests: HashSet<String> = of_texts.chain(of_numbers).collect();
+        assert_eq!(digests.len(), texts.len() + numbers.len());
     }
 }

@@ -303,7 +303,7 @@ fn drive(run: &mut Run, scripts: &mut Scripts<'_>) -> Vec<i64> {
     loop {
         let next = run.next(now, &Room::of(1));
         let mut kinds = next.events;
-        kinds.extend(next.calls.iter().map(Call::started));
+        kinds.extend(next.calls.iter().map(|call| call.started()));
         if kinds.is_empty() {
             let Some(wake) = next.wake else { return waits };
             waits.push((wake - now).round(jiff::Unit::Second).unwrap().get_seconds());

@@ -169,9 +169,10 @@ impl SessionCalls {
         let binding = self.planned.binding_of(call.instance.node());
         let to_come = self.to_come.behind(call);
         let forecast = self.forecasts.of(call.instance.node());
-        let trace = self.contexts.trace_of(&call.instance);
+        let instance = self.contexts.named(&call.instance);
         let usual = usual.clone();
-        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, trace, ..usual };
+        let cx =
+            Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, instance, ..usual };
         if changes && let Some(stale) = self.stale(call) {
             return Err(stale);
         }

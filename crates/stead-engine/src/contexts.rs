@@ -10,7 +10,7 @@ use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::text::{Kind, Span};
 use stead_host::bundle::FilesWithin;
-use stead_host::provider::{Context, Trace, TraceLevel, undotted};
+use stead_host::provider::{Context, TraceLevel, undotted};
 use tracing::level_filters::LevelFilter;
 
 /// The contexts of the calls of each instance, without the name of the instance.
@@ -41,17 +41,9 @@ impl Contexts {
         self.within.get(&id).map_or(&self.usual, |context| context)
     }
 
-    /// Where a call hands on what its resource says: warnings and errors of an instance of a document with its name.
-    pub(crate) fn trace_of(&self, instance: &InstancePath) -> Trace {
-        let trace = Arc::clone(&self.of(instance.node()).trace);
-        if !self.is_document {
-            return trace;
-        }
-        let instance = instance.clone();
-        Arc::new(move |level, message| match level {
-            TraceLevel::Error | TraceLevel::Warn => trace(level, &format!("{}: {message}", instance.label())),
-            TraceLevel::Info | TraceLevel::Debug | TraceLevel::Trace => trace(level, message),
-        })
+    /// The instance that warnings and errors of a call name: one of a document.
+    pub(crate) fn named(&self, instance: &InstancePath) -> Option<InstancePath> {
+        self.is_document.then(|| instance.clone())
     }
 }
 

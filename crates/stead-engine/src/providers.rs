@@ -171,7 +171,10 @@ fn resolved(mut claims: Claims, manifest: &Manifest, cx: &Context) -> Claims {
         return claims.resolved(|path| path.into());
     }
     claims.0.retain(|Claim::Path { path, extent }| *extent != Extent::Read || !cx.is_bundled(path));
-    // What lies beside the document is not a part of another system.
+    // What lies beside the document is not a part of another system, and of the one that runs there is no other part.
+    if cx.manages_running_system() {
+        return claims.resolved(|path| cx.meant(path));
+    }
     let is_beside = |Claim::Path { path, extent }: &mut Claim| *extent == Extent::Read && cx.beside(path).is_some();
     let beside = Claims(claims.0.extract_if(.., is_beside).collect());
     let mut claims = claims.resolved(|path| cx.meant(path));

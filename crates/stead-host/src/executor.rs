@@ -269,7 +269,7 @@ impl Clock {
 struct Chosen {
     /// Those of a number are carried out together; `None` where it takes microseconds.
     job: Option<usize>,
-    call: Call,
+    call: Arc<Call>,
 }
 
 struct Executor<'a> {
@@ -402,7 +402,7 @@ impl Executor<'_> {
     }
 
     /// Leaves the first call and those that follow it in the order of the graph, with nothing left to do between them.
-    fn keep_neighbours(&self, calls: &mut Vec<Call>) {
+    fn keep_neighbours(&self, calls: &mut Vec<Arc<Call>>) {
         let first = calls.first().map(|call| call.instance.node());
         let order = self.run.graph().order.iter().skip_while(|id| Some(**id) != first);
         let open = order.filter(|id| self.run.report().status(**id).is_none());
@@ -411,7 +411,7 @@ impl Executor<'_> {
     }
 
     /// The calls that there is room for now. The others are decided again; so as few as possible are decided for nothing.
-    fn chosen(&self, calls: Vec<Call>, room: &mut usize) -> Vec<Chosen> {
+    fn chosen(&self, calls: Vec<Arc<Call>>, room: &mut usize) -> Vec<Chosen> {
         let (mut short, mut long) = (self.lanes.room_for(Cost::Inline), self.lanes.room_for(Cost::Process));
         let mut chosen = Vec::with_capacity(calls.len());
         let (mut batches, mut jobs, is_serial) = (Vec::new(), 0, self.lanes.is_serial());

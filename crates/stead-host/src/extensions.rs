@@ -48,7 +48,7 @@ impl Extensions {
                 },
                 Ok(None) => {}
                 Err(message) => {
-                    (self.cx.trace)(TraceLevel::Warn, &message);
+                    self.cx.say(TraceLevel::Warn, &message);
                     failed.push(message);
                 }
             }
@@ -93,7 +93,7 @@ impl Extensions {
         Some(printed.and_then(|printed| document(each, printed)).map_err(|failure| {
             // Who reads it says so, too, and does not come to it.
             if let Some(advice) = &each.deprecation {
-                (cx.trace)(TraceLevel::Warn, &format!("Extension '{}' is deprecated: {advice}", each.type_name));
+                cx.say(TraceLevel::Warn, &format!("Extension '{}' is deprecated: {advice}", each.type_name));
             }
             let message = format!("the extension '{}' cannot read it: {}", each.type_name, failure.message.trim_end());
             Failure { message, ..failure }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use stead_core::call::{Changed, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::Effects;
+use stead_core::instance_path::InstancePath;
 use stead_core::schema::Schema;
 use stead_core::statements::Statement;
 use stead_core::value::Value;
@@ -368,8 +369,10 @@ pub struct Context {
     pub system_root: SystemRoot,
     /// The side of it that is asked for.
     pub side: SystemSide,
-    /// Where messages of a resource go: level and text, one call each.
+    /// Where messages of a resource go: level and text, one call each. [`Context::say`] is the way there.
     pub trace: Trace,
+    /// The instance of a document that warnings and errors name; `None` for a single call, whose caller knows what it is about.
+    pub instance: Option<InstancePath>,
     /// How much of them somebody sees: the rest need not be made.
     pub shown: TraceLevel,
     /// Where it goes how far activities are; `None` where nobody shows it.
@@ -411,6 +414,7 @@ impl Context {
             system_root: SystemRoot::running(),
             side: SystemSide::Whole,
             trace: Arc::new(|_, _| {}),
+            instance: None,
             shown: TraceLevel::Trace,
             progress: None,
             inherited: Arc::default(),
@@ -418,6 +422,16 @@ impl Context {
             images: None,
             to_come: 0,
             forecast: None,
+        }
+    }
+
+    /// Hands on what a resource says of its work.
+    pub fn say(&self, level: TraceLevel, text: &str) {
+        match &self.instance {
+            Some(instance) if level <= TraceLevel::Warn => {
+                (self.trace)(level, &format!("{}: {text}", instance.label()));
+            }
+            _ => (self.trace)(level, text),
         }
     }
 
@@ -463,7 +477,11 @@ impl Context {
     /// neither `..` nor a link leads out of it, whenever it is placed.
     pub fn resolve(&self, path: impl AsRef<Path>) -> SystemPath {
         let path = path.as_ref();
-        if self.manages_running_system() { SystemPath::here(self.root.join(path)) } else { self.system_root.at(path) }
+        match self.manages_running_system() {
+            true if path.is_absolute() => SystemPath::here(path),
+            true => SystemPath::here(self.root.join(path)),
+            false => self.system_root.at(path),
+        }
     }
 
     /// Resolves a path that an instance reads from: a file of the bundle, if the document came in one, and else a relative one in the

@@ -148,7 +148,7 @@ impl Chatty {
     fn tell(&self, cx: &Context, input: &Plain) -> Result<Json, Failure> {
         let gossip = gossip(&input.to_json());
         for text in &gossip {
-            (cx.trace)(TraceLevel::Debug, text);
+            cx.say(TraceLevel::Debug, text);
         }
         let all = gossip.join(" | ");
         match self.end {
@@ -349,7 +349,7 @@ struct Fixed(Json);
 
 impl Provider for Fixed {
     fn get(&self, cx: &Context, _input: &Plain) -> Result<State, Failure> {
-        (cx.trace)(TraceLevel::Debug, &self.0.to_string());
+        cx.say(TraceLevel::Debug, &self.0.to_string());
         Ok(Plain::new(self.0.clone()))
     }
 }

@@ -224,7 +224,7 @@ impl Scripted {
         let answer =
             next.ok_or_else(|| Failure::new(FailureKind::System, format!("the script has no answer to '{method}'")))?;
         if let Some(text) = answer["trace"].as_str() {
-            (cx.trace)(TraceLevel::Info, text);
+            cx.say(TraceLevel::Info, text);
         }
         if let Some(text) = answer["panic"].as_str() {
             std::panic::panic_any(text.to_owned());

@@ -135,7 +135,7 @@ impl PowerShellProvider {
             let (all, options) = (withheld.join("', '"), withheld.join(" --env "));
             let way =
                 format!("add '--env {options}', the document directive 'environment', or the setting 'environment'");
-            (cx.trace)(
+            cx.say(
                 TraceLevel::Warn,
                 &format!("'{name}' reads environment variables that are not passed to it: '{all}'; {way}"),
             );
@@ -177,7 +177,7 @@ struct Opened<'a> {
 
 impl Opened<'_> {
     fn call(&mut self, method: Method) -> Result<MethodReply, Failure> {
-        let (trace, secrets) = (&self.cx.trace, &self.secrets);
+        let (cx, secrets) = (&self.cx, &self.secrets);
         let report = |said: ActivityProgress| {
             let scrubbed = |text: &String| secrets.scrub(text).into_owned();
             let [activity, status, operation] = [&said.activity, &said.status, &said.operation].map(scrubbed);
@@ -195,7 +195,7 @@ impl Opened<'_> {
             directory: &self.directory,
             root: &self.root,
         };
-        let mut forward = |record: StreamRecord| trace(level(record.stream), &secrets.scrub(&record.message));
+        let mut forward = |record: StreamRecord| cx.say(level(record.stream), &secrets.scrub(&record.message));
         self.lease.call(&call, &self.limits, &mut forward).map_err(|failed| failure(&failed, secrets))
     }
 
@@ -203,7 +203,7 @@ impl Opened<'_> {
         let reply = self.call(Method::Get)?;
         let state = reply.state().map_err(|error| failure(&Failed::Call(error), &self.secrets))?;
         let Some(state) = state else {
-            (self.cx.trace)(TraceLevel::Warn, "Get returned nothing");
+            self.cx.say(TraceLevel::Warn, "Get returned nothing");
             return Ok(Value::from(json!({})));
         };
         parse(state)
@@ -287,7 +287,7 @@ impl Provider for PowerShellProvider {
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let mut opened = self.open(cx, input, Method::Export)?;
         if !opened.properties.is_empty() {
-            (cx.trace)(TraceLevel::Trace, "Properties provided for filtered export");
+            cx.say(TraceLevel::Trace, "Properties provided for filtered export");
         }
         let reply = opened.call(Method::Export)?;
         let states = reply.states().map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;

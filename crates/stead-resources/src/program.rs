@@ -267,7 +267,7 @@ impl Lines {
     fn end(&mut self, cx: &Context) {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).trim_end().to_owned();
         if !line.is_empty() {
-            (cx.trace)(TraceLevel::Info, &line);
+            cx.say(TraceLevel::Info, &line);
             self.tail.push(&line);
         }
     }

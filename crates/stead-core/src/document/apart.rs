@@ -64,7 +64,7 @@ impl<'n> Renamed<'n> {
         });
         match changed {
             Some((key, at)) => Self { entry, key, by: Some(at) },
-            None => Self { entry, key: entry.key.clone().into(), by: None },
+            None => Self { entry, key: entry.key.to_string(), by: None },
         }
     }
 }

@@ -21,7 +21,7 @@ struct LoopParts {
     each: Option<Template>,
     called: Option<Spanned<String>>,
     /// Where the keys stand that were stated, whatever their values are.
-    stated: Vec<(Box<str>, Span)>,
+    stated: Vec<(Arc<str>, Span)>,
 }
 
 impl LoopParts {
@@ -44,7 +44,7 @@ impl Reader<'_> {
         let mut parts = LoopParts::default();
         for Entry { key, key_span, value } in entries {
             if value.kind != Kind::Null {
-                parts.stated.push((key.clone(), key_span));
+                parts.stated.push((Arc::clone(&key), key_span));
             }
             match &*key {
                 "count" | "each" | "as" | "mode" | "batchSize" if value.kind == Kind::Null => {}

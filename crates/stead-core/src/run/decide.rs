@@ -29,7 +29,7 @@ use crate::value::{Value, sealing_wrapped};
 pub(super) enum Decision {
     Record(EventKind),
     Want(FactKey),
-    Call(Box<Call>),
+    Call(Arc<Call>),
 }
 
 /// Whether the rest of a run may bring what an instance lacks.
@@ -84,7 +84,7 @@ impl Run {
         let says = node.manifest.promises.claims;
         let refused = self.graph.refusal(id, self.privilege == Privilege::Elevated).is_some();
         let desired = node.stated.as_ref().filter(|_| says && !is_known && !refused)?;
-        Some(Decision::Call(Box::new(self.call(id, Arc::clone(desired)))))
+        Some(Decision::Call(Arc::new(self.call(id, Arc::clone(desired)))))
     }
 
     fn begun(&self, id: NodeId) -> Result<Decision, Box<Trouble>> {
@@ -97,7 +97,7 @@ impl Run {
         }
         let desired = self.desired(id)?;
         self.check_room(id, &desired).map_err(|finding| Box::new(Trouble::Finding(*finding)))?;
-        Ok(Decision::Call(Box::new(self.call(id, desired))))
+        Ok(Decision::Call(Arc::new(self.call(id, desired))))
     }
 
     fn settle(&self, id: NodeId, status: Status) -> EventKind {

@@ -76,7 +76,7 @@ pub struct Next {
     /// Asked of the machine; what depends on them waits.
     pub wants: BTreeSet<FactKey>,
     /// Handed to providers once [`Call::started`] of all of them is recorded and applied; in the order of the graph.
-    pub calls: Vec<Call>,
+    pub calls: Vec<Arc<Call>>,
     /// When nothing else happens until then, the run is to be asked again at this instant.
     pub wake: Option<Timestamp>,
 }
@@ -370,7 +370,7 @@ impl Run {
         while let Some(id) = due.next() {
             match self.decide(id) {
                 Decision::Call(call) => {
-                    next.calls.push(*call);
+                    next.calls.push(call);
                     due.take_room();
                     continue;
                 }

@@ -9,6 +9,7 @@
 
 use memchr::{memchr, memchr2_iter};
 
+use super::keys::Keys;
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span, flow};
@@ -21,9 +22,9 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node
     if !is_readable(text) {
         return None;
     }
-    let (members, elements) = (Vec::new(), Vec::new());
+    let (members, elements, keys) = (Vec::new(), Vec::new(), Keys::default());
     let (left, deepest) = (limits.nodes, limits.depth.min(DEEPEST));
-    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements };
+    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements, keys };
     reader.next_line();
     if reader.line.text == "---" && reader.line.indent == 0 {
         reader.next_line();
@@ -74,6 +75,7 @@ struct Reader<'t> {
     /// The members of objects and elements of lists that have not ended: they take their own from the top.
     members: Vec<Entry>,
     elements: Vec<Node>,
+    keys: Keys,
 }
 
 impl<'t> Reader<'t> {
@@ -158,7 +160,7 @@ impl<'t> Reader<'t> {
         } else {
             self.scalar(start + text.len() - value.len(), value, indent, depth)?
         };
-        Some(Entry { key: key.into(), key_span, value })
+        Some(Entry { key: self.keys.shared(key), key_span, value })
     }
 
     /// The value that starts at `start` on the current line, which `text` is the rest of; goes on to the next line.

@@ -1,6 +1,7 @@
 //! Builds the tree from the events of the parser.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use granit_parser::{Event, ScalarStyle, Tag};
 
@@ -44,7 +45,7 @@ struct Frame {
 
 enum Content {
     Array { base: usize },
-    Object { base: usize, key: Option<(Box<str>, Span)> },
+    Object { base: usize, key: Option<(Arc<str>, Span)> },
 }
 
 impl<'t> Builder<'t> {
@@ -314,7 +315,7 @@ impl<'t> Builder<'t> {
         self.span(offset(Some(header)), offset(Some(header + written.len())))
     }
 
-    fn expected_key(&mut self) -> Option<&mut Option<(Box<str>, Span)>> {
+    fn expected_key(&mut self) -> Option<&mut Option<(Arc<str>, Span)>> {
         match &mut self.frames.last_mut()?.content {
             Content::Object { key, .. } if key.is_none() => Some(key),
             _ => None,
@@ -401,7 +402,7 @@ impl<'t> Builder<'t> {
             }
         };
         if let Some(key) = self.expected_key() {
-            *key = Some((text, written));
+            *key = Some((text.into(), written));
         }
     }
 
@@ -416,12 +417,12 @@ impl<'t> Builder<'t> {
         if are_distinct(&members) {
             return members;
         }
-        let mut places: HashMap<Box<str>, usize> = HashMap::new();
+        let mut places: HashMap<Arc<str>, usize> = HashMap::new();
         let mut kept: Vec<Entry> = Vec::new();
         for member in members {
             let place = places.get(&member.key).copied();
             let Some(first) = place.and_then(|place| kept.get_mut(place)) else {
-                places.insert(member.key.clone(), kept.len());
+                places.insert(Arc::clone(&member.key), kept.len());
                 kept.push(member);
                 continue;
             };

@@ -3,8 +3,11 @@
 //! It reads what is certainly plain JSON and leaves everything else, and everything that is wrong, to the front end for
 //! all of YAML, which reads JSON as well. So there is one place that finds faults, and this one has none to report.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr2};
 
+use super::keys::Keys;
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span};
@@ -14,12 +17,17 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node
     let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
     let mut reader = Reader::new(source, text, limits.nodes, limits.depth, is_blank);
     reader.skip_blanks();
-    if reader.peek() != Some(b'{') || text.contains(is_special) {
+    if reader.peek() != Some(b'{') || has_special(text) {
         return None;
     }
     let root = reader.value(0)?;
     reader.skip_blanks();
     reader.peek().is_none().then_some(root)
+}
+
+/// Returns whether a text has any of these. Most have no character beyond ASCII's, which is found out many bytes at a time.
+fn has_special(text: &str) -> bool {
+    memchr(0x7f, text.as_bytes()).is_some() || (!text.is_ascii() && text.contains(is_special))
 }
 
 /// Characters beyond ASCII's that are not read as they are: JSON takes them, YAML refuses them or reads them in another way.
@@ -41,12 +49,14 @@ pub(super) struct Reader<'t> {
     /// The members of objects and elements of lists that have not ended: they take their own from the top.
     members: Vec<Entry>,
     elements: Vec<Node>,
+    keys: Keys,
 }
 
 impl<'t> Reader<'t> {
     /// Reads from the start of a text, with room for so many values and so many levels.
     pub(super) fn new(source: SourceId, text: &'t str, left: usize, deepest: usize, is_blank: fn(u8) -> bool) -> Self {
-        Self { source, text, at: 0, left, deepest, is_blank, members: Vec::new(), elements: Vec::new() }
+        let (members, elements, keys) = (Vec::new(), Vec::new(), Keys::default());
+        Self { source, text, at: 0, left, deepest, is_blank, members, elements, keys }
     }
 
     /// The value that starts here, within so many levels.
@@ -57,7 +67,7 @@ impl<'t> Reader<'t> {
             b'{' | b'[' if depth >= self.deepest => return None,
             b'{' => self.object(depth)?,
             b'[' => self.array(depth)?,
-            b'"' => Kind::String(self.quoted()?),
+            b'"' => Kind::String(self.quoted()?.into()),
             _ => self.word()?,
         };
         Some(Node { span: self.span(start)?, kind })
@@ -78,6 +88,7 @@ impl<'t> Reader<'t> {
         self.pieces(b'}', |reader| {
             let start = reader.at;
             let key = reader.quoted()?;
+            let key = reader.keys.shared(&key);
             // The quotes belong to the name, as they belong to every text.
             let key_span = reader.span(start)?;
             reader.skip_blanks();
@@ -111,7 +122,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Text in quotes.
-    pub(super) fn quoted(&mut self) -> Option<Box<str>> {
+    fn quoted(&mut self) -> Option<Cow<'t, str>> {
         self.take(b'"')?;
         let rest = self.text.as_bytes().get(self.at..)?;
         let mut escapes = 0;
@@ -129,8 +140,8 @@ impl<'t> Reader<'t> {
         let controls = inner.bytes().fold(false, |found, byte| found | is_control(byte));
         match (controls, escapes) {
             (true, _) => None,
-            (false, 0) => Some(inner.into()),
-            (false, _) => unescaped(inner, escapes),
+            (false, 0) => Some(Cow::Borrowed(inner)),
+            (false, _) => unescaped(inner, escapes).map(Cow::Owned),
         }
     }
 
@@ -166,7 +177,7 @@ impl<'t> Reader<'t> {
 }
 
 /// Text with its escapes replaced, of which there are so many. Halves of characters have rules of their own and are left.
-fn unescaped(text: &str, escapes: usize) -> Option<Box<str>> {
+fn unescaped(text: &str, escapes: usize) -> Option<String> {
     // Exact for the short escapes, of which there are most.
     let mut plain = String::with_capacity(text.len().saturating_sub(escapes));
     let mut rest = text;
@@ -193,7 +204,7 @@ fn unescaped(text: &str, escapes: usize) -> Option<Box<str>> {
         rest = behind.get(length..)?;
     }
     plain.push_str(rest);
-    Some(plain.into())
+    Some(plain)
 }
 
 #[cfg(test)]
@@ -217,6 +228,7 @@ mod tests {
             r#"{"a": 1, "a": 2}"#,
             r#"{"a": "\ud83d\ude00"}"#,
             "{\"a\": \"\u{85}\"}",
+            "{\"a\": \"\u{7f}\"}",
             "{\"a\": \"x\ny\"}",
             "{a: 1}",
             r#"{"a": 1"#,

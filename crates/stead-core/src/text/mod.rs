@@ -7,6 +7,7 @@ pub use crate::diag::codes::text as codes;
 mod flow;
 mod form;
 mod format;
+mod keys;
 mod limits;
 mod locate;
 pub mod node;

@@ -1,6 +1,7 @@
 //! The tree that documents are read into: JSON values with places.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{Span, Spanned};
 use crate::value::{Number, Value};
@@ -52,8 +53,8 @@ pub enum Kind<L = Never> {
 /// A member of an object.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry<L = Never> {
-    /// The name.
-    pub key: Box<str>,
+    /// The name, which entries of other objects may share.
+    pub key: Arc<str>,
     /// Where the name stands.
     pub key_span: Span,
     /// The value.

@@ -212,7 +212,7 @@ impl Watch<'_> {
     }
 
     /// Returns whether nothing of the run can bring what it lacks.
-    fn is_hopeless(&self, id: NodeId, in_flight: &[Call]) -> bool {
+    fn is_hopeless(&self, id: NodeId, in_flight: &[Arc<Call>]) -> bool {
         let is_run_again = |other: &Pending| other.until.is_some() && !self.waits_for_others(other);
         let is_busy = !in_flight.is_empty() || self.is_stirred || self.known.values().any(is_run_again);
         self.waits_for_others(&self.known[&id]) && !is_busy
@@ -225,7 +225,14 @@ impl Watch<'_> {
         self.instance(id).tried(response);
     }
 
-    fn scheduled(&mut self, id: NodeId, until: jiff::Timestamp, event: &Event, in_flight: &[Call], seen: &mut Seen) {
+    fn scheduled(
+        &mut self,
+        id: NodeId,
+        until: jiff::Timestamp,
+        event: &Event,
+        in_flight: &[Arc<Call>],
+        seen: &mut Seen,
+    ) {
         let name = format!("{}: {}\n{}", self.scene.number, self.scene.graph.node(id).name, self.scene.text);
         seen.again += 1;
         self.instance(id).overdue(event.at);
@@ -256,7 +263,7 @@ impl Watch<'_> {
         }
     }
 
-    fn failed(&mut self, id: NodeId, event: &Event, in_flight: &[Call], seen: &mut Seen) {
+    fn failed(&mut self, id: NodeId, event: &Event, in_flight: &[Arc<Call>], seen: &mut Seen) {
         self.instance(id).overdue(event.at);
         // What fails here exits with a code or lacks something, which can heal.
         let heals = self.known[&id].last.is_some() && !self.scene.is_asserted(id);

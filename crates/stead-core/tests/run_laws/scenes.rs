@@ -238,7 +238,7 @@ pub(crate) fn within(graph: &Graph, id: NodeId) -> Vec<NodeId> {
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) events: Vec<Event>,
-    pub(crate) snapshots: Vec<(World, Vec<Call>)>,
+    pub(crate) snapshots: Vec<(World, Vec<Arc<Call>>)>,
 }
 
 impl Scene {

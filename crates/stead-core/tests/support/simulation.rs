@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -258,7 +259,7 @@ impl Thing {
 }
 
 /// Sees an event that was applied: the run, the machine, and what is under way.
-pub(crate) type Observer<'a> = dyn FnMut(&Run, &World, &[Call], &Event) + 'a;
+pub(crate) type Observer<'a> = dyn FnMut(&Run, &World, &[Arc<Call>], &Event) + 'a;
 
 /// How a run is executed: without threads, so that every order of answers can be tried.
 pub(crate) struct Driver<'a> {
@@ -281,7 +282,7 @@ struct Executor<'a, 'b> {
     run: &'a mut Run,
     world: &'a mut World,
     driver: &'a mut Driver<'b>,
-    in_flight: Vec<Call>,
+    in_flight: Vec<Arc<Call>>,
     now: Timestamp,
     events: usize,
     decisions: usize,
@@ -341,7 +342,7 @@ impl Executor<'_, '_> {
                 self.record(vec![EventKind::FactObserved(ObservedFact { key, value }.into())]);
             }
             // All of them are announced before the first is made.
-            let announced = next.calls.iter().map(Call::started).collect();
+            let announced = next.calls.iter().map(|call| call.started()).collect();
             self.in_flight.extend(next.calls);
             self.record(announced);
             return true;

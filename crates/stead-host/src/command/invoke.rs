@@ -256,7 +256,8 @@ impl Invocation<'_> {
         };
         let CommandSettings { grace, settle, .. } = *self.origin.settings;
         let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle, changes: cx.changes };
-        let mut listener = Listener::new(&*cx.trace, self.secrets);
+        let forward = |level, text: &str| cx.say(level, text);
+        let mut listener = Listener::new(&forward, self.secrets);
         let began = Instant::now();
         let result = process::run(&program, &limits, &cx.cancel, &mut |bytes| listener.hear(bytes));
         let said = listener.finish();

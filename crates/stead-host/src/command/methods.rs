@@ -81,7 +81,7 @@ impl CommandProvider {
         }
         let mut answer = match request.understand(self, printed) {
             Err(failure) if is_made => {
-                (cx.trace)(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
+                cx.say(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
                 Answer::default()
             }
             answer => answer?,
@@ -99,7 +99,7 @@ impl CommandProvider {
         let ignored = printed.holds(request.expected).is_none()
             && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
         if ignored {
-            (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
+            cx.say(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
         }
         let (after, changed) = (answer.state.map(Plain::new), answer.differing);
         Ok(SetReply {
@@ -132,7 +132,7 @@ impl CommandProvider {
             let of = &self.manifest.type_name;
             let message =
                 format!("the test of '{of}' does not report '_inDesiredState'; its state was compared instead");
-            (cx.trace)(TraceLevel::Warn, &message);
+            cx.say(TraceLevel::Warn, &message);
         }
     }
 
@@ -147,7 +147,7 @@ impl CommandProvider {
                  its place",
                 self.manifest.type_name
             );
-            (cx.trace)(TraceLevel::Warn, &message);
+            cx.say(TraceLevel::Warn, &message);
             Some(old)
         })
     }

@@ -152,7 +152,8 @@ impl DecisionProgram {
             && let State::Running(conversation) = std::mem::replace(&mut *state, State::Idle)
         {
             let secrets = Secrets::default();
-            let mut listener = Listener::new(&*self.context.trace, &secrets);
+            let forward = |level, text: &str| self.context.say(level, text);
+            let mut listener = Listener::new(&forward, &secrets);
             conversation.end(self.settings.grace, &mut |bytes| listener.hear(bytes));
             listener.finish();
         }
@@ -170,7 +171,8 @@ impl DecisionProgram {
     fn with<A>(&self, talk: impl FnOnce(&mut Conversation, &mut Listener<'_>) -> Result<A, AskError>) -> Option<A> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let secrets = Secrets::default();
-        let mut listener = Listener::new(&*self.context.trace, &secrets);
+        let forward = |level, text: &str| self.context.say(level, text);
+        let mut listener = Listener::new(&forward, &secrets);
         let conversation = match std::mem::replace(&mut *state, State::Failed) {
             State::Failed => return None,
             State::Running(conversation) => Ok(conversation),

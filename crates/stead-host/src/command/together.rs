@@ -145,7 +145,7 @@ fn parts_of(
         Ok(answered) => answered,
         // It was made, whatever it reports.
         Err(failure) if changes => {
-            called.iter().take(1).for_each(|asked| (asked.cx.trace)(TraceLevel::Warn, &failure.message));
+            called.iter().take(1).for_each(|asked| asked.cx.say(TraceLevel::Warn, &failure.message));
             return Ok(called.iter().map(|_| Ok(Err("it cannot be read"))).collect());
         }
         Err(failure) => return Err(failure),
@@ -164,7 +164,7 @@ fn parts_of(
         let of = |member| stray.get(member).and_then(Json::as_str).unwrap_or_default();
         let (name, type_name, program) = (of("name"), of("type"), &request.method.executable);
         let message = format!("'{program}' returned a result for '{name}' ({type_name}), which was not in the call");
-        (first.cx.trace)(TraceLevel::Warn, &message);
+        first.cx.say(TraceLevel::Warn, &message);
     }
     Ok(parts)
 }

@@ -91,11 +91,11 @@ impl Lanes {
     pub(super) fn start(&mut self, calls: Vec<Chosen>) {
         let (short, long): (Vec<_>, Vec<_>) = calls.into_iter().partition(|chosen| chosen.job.is_none());
         if !short.is_empty() {
-            self.short.start(short.into_iter().map(|chosen| Arc::new(chosen.call)), &self.context);
+            self.short.start(short.into_iter().map(|chosen| chosen.call), &self.context);
         }
         let mut jobs: BTreeMap<Option<usize>, Vec<Arc<Call>>> = BTreeMap::new();
         for Chosen { job, call } in long {
-            jobs.entry(job).or_default().push(Arc::new(call));
+            jobs.entry(job).or_default().push(call);
         }
         for calls in jobs.into_values() {
             self.long.start(calls, &self.context);

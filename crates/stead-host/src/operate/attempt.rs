@@ -284,7 +284,7 @@ impl Attempt<'_> {
     }
 
     pub(super) fn note(&self, level: TraceLevel, text: &str) {
-        (self.cx.trace)(level, text);
+        self.cx.say(level, text);
     }
 
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {

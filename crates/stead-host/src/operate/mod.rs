@@ -266,7 +266,7 @@ fn prepare<'a>(
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { parted: desired, bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
-    let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
+    let secrets = Cover::new(secrets, vault.redactor());
     let case = if call.manifest.is_powershell() { Case::PowerShell } else { Case::Exact };
     let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets, case };
     let mut cx = with_scrubbed_trace(call, cx, &resealer.secrets);
@@ -275,7 +275,7 @@ fn prepare<'a>(
             Ok(Opened { bare, wrapped, .. }) => Some(wrapped.unwrap_or(bare)),
             Err(failure) => {
                 let message = format!("what '{}' handed back is lost: {}", call.manifest.type_name, failure.message);
-                (cx.trace)(TraceLevel::Warn, &message);
+                cx.say(TraceLevel::Warn, &message);
                 None
             }
         };
@@ -308,12 +308,13 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
 }
 
 /// Covers the trace of resources that promise nothing: it may hold what others have sealed while they run.
-fn with_scrubbed_trace<'a>(call: &Call, cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
+fn with_scrubbed_trace<'a>(call: &Call, cx: &'a Context, secrets: &Cover) -> Cow<'a, Context> {
     if secrets.is_empty() && call.manifest.promises.covers_secrets {
         return Cow::Borrowed(cx);
     }
-    let (trace, secrets) = (Arc::clone(&cx.trace), Arc::clone(secrets));
-    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &secrets.scrub(text))), ..cx.clone() })
+    let (further, secrets) = (cx.clone(), secrets.clone());
+    let trace = Arc::new(move |level, text: &str| further.say(level, &secrets.scrub(text)));
+    Cow::Owned(Context { trace, instance: None, ..cx.clone() })
 }
 
 /// A bug of one resource must not take down the run.

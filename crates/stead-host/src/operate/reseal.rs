@@ -25,7 +25,7 @@ pub(super) struct Resealer<'v> {
     /// The value with its secrets in the clear; `None` when it has none.
     pub(super) plain: Option<Arc<Sensitive<Value>>>,
     /// All secrets that there are.
-    pub(super) secrets: Arc<Cover>,
+    pub(super) secrets: Cover,
     /// How values of the resource are compared.
     pub(super) case: Case,
 }

@@ -26,7 +26,7 @@ impl Counterpart {
 
     fn write(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let message = self.message(input)?;
-        (cx.trace)(TraceLevel::Info, &message);
+        cx.say(TraceLevel::Info, &message);
         Ok(state(&message))
     }
 }

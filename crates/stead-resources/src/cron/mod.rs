@@ -151,7 +151,7 @@ fn is_file_name(name: &str) -> bool {
 /// Says which jobs an export leaves out: what has no name of its own cannot be found again.
 fn skipped(cx: &Context, jobs: usize, path: &str) {
     if jobs > 0 {
-        (cx.trace)(TraceLevel::Warn, &format!("jobs without a name of their own in '{path}' are not exported: {jobs}"));
+        cx.say(TraceLevel::Warn, &format!("jobs without a name of their own in '{path}' are not exported: {jobs}"));
     }
 }
 

@@ -196,13 +196,13 @@ impl Export<'_> {
         match error {
             FsError::Cancelled | FsError::Deadline(_) => Err(error.into()),
             error => {
-                (self.cx.trace)(TraceLevel::Warn, &format!("left out: {}", Failure::from(error).message));
+                self.cx.say(TraceLevel::Warn, &format!("left out: {}", Failure::from(error).message));
                 Ok(())
             }
         }
     }
 
     fn warn(&self, path: &Path, why: &str) {
-        (self.cx.trace)(TraceLevel::Warn, &format!("'{}' is left out: {why}", path.display()));
+        self.cx.say(TraceLevel::Warn, &format!("'{}' is left out: {why}", path.display()));
     }
 }

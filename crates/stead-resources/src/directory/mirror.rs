@@ -174,7 +174,7 @@ impl<'a> Mirror<'a> {
 
     fn skip(&self, entry: &Entry) {
         let message = format!("'{}' is a {}; it is left out", entry.below.display(), FileKind::Special.word());
-        (self.cx.trace)(TraceLevel::Warn, &message);
+        self.cx.say(TraceLevel::Warn, &message);
     }
 
     fn extra(&mut self, entry: &Entry, kind: FileKind) -> Result<(), Failure> {

@@ -245,7 +245,7 @@ fn exported(cx: &Context, entry: &Entry) -> Exported {
         }
         Ok(_) => {}
         // The entry counts whether it leads anywhere or not.
-        Err(failure) => (cx.trace)(TraceLevel::Warn, &failure.message),
+        Err(failure) => cx.say(TraceLevel::Warn, &failure.message),
     }
     Exported::named(if entry.path == NO_PATH { &entry.device } else { &entry.path }, properties)
 }
@@ -342,7 +342,7 @@ impl Mounts {
             // systemd makes units of the table. Without them the table is right, and counts at the next boot.
             let outdated = cx.manages_running_system().then(service::read_units_again).and_then(Result::err);
             if let Some(failure) = outdated {
-                (cx.trace)(TraceLevel::Warn, &format!("run `systemctl daemon-reload`: {}", failure.message));
+                cx.say(TraceLevel::Warn, &format!("run `systemctl daemon-reload`: {}", failure.message));
             }
         }
         Ok(change)

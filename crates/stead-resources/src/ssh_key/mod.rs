@@ -101,7 +101,7 @@ impl Part for Key {
                     let text = text.as_ref().map_or("", |text| text.content.as_str());
                     found.extend(text.lines().filter_map(Entry::of).map(|entry| instance(&record.name(), &entry)));
                 }
-                Err(failure) => (cx.trace)(TraceLevel::Warn, &failure.message),
+                Err(failure) => cx.say(TraceLevel::Warn, &failure.message),
             }
         }
         Ok(found)

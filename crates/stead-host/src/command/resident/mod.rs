@@ -104,7 +104,7 @@ impl Residents {
                     if cx.cancel.is_cancelled() || !had_answered || !asked.only_reads() {
                         return Err(failure);
                     }
-                    (cx.trace)(TraceLevel::Warn, &format!("another process is asked: {}", failure.message));
+                    cx.say(TraceLevel::Warn, &format!("another process is asked: {}", failure.message));
                 }
             }
         }

@@ -365,7 +365,7 @@ impl Process {
             logs.into_iter().map(|(level, text)| (level, state.secrets.scrub(&text).into_owned())).collect();
         drop(state);
         for (level, text) in &clean {
-            (cx.trace)(*level, text);
+            cx.say(*level, text);
         }
         self.lock()
     }
