@@ -219,7 +219,7 @@ impl Read {
             self.findings.push(finding.with_help("write the id out; use the parameter in 'name'"));
             return Vec::new();
         }
-        let id = Spanned::new(String::from(entry.key), entry.key_span);
+        let id = Spanned::new(String::from(&*entry.key), entry.key_span);
         let (mut meta, mut sls) = (None, None);
         let functions = match entry.value.kind {
             Kind::Object(members) if members.iter().any(|each| !is_about_state(&each.key)) => {
@@ -237,7 +237,7 @@ impl Read {
             }
             Kind::String(key) => {
                 let span = entry.value.span;
-                vec![Entry { key, key_span: span, value: Node { span, kind: Kind::Null } }]
+                vec![Entry { key: key.into(), key_span: span, value: Node { span, kind: Kind::Null } }]
             }
             _ => {
                 self.wrong(entry.value.span, format!("the id '{}' has no state function", id.value), FUNCTION);
