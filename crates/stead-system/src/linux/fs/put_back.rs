@@ -13,13 +13,14 @@ use stead_core::digest::hex;
 
 use super::digest::add_content;
 use super::durability::Writes;
-use super::handle::{How, path_by_handle};
+use super::handle::{Handle, How, path_by_handle};
 use super::image::{Image, ImageNode, Mark};
 use super::listing::entries;
 use super::path::SystemPath;
 use super::place::Place;
 use super::replace::{Former, Replacement};
 use super::status::Status;
+use super::walk::open_file_at;
 use crate::error::FsError;
 use crate::kind::FileKind;
 
@@ -40,18 +41,20 @@ impl SystemPath {
 
     /// What is there now, for comparisons; `None` where it cannot be read.
     pub fn mark(&self) -> Option<Mark> {
+        // Nearly always it is a file, which is found by one call.
+        let file = open_file_at(self).and_then(|(file, status)| mark_of_file(&file, &status));
+        file.or_else(|| self.mark_within_directory())
+    }
+
+    /// [`Self::mark`], of whatever is there.
+    fn mark_within_directory(&self) -> Option<Mark> {
         let Some(place) = self.place(&Writes::unrecorded()).ok()? else { return Some(Mark::ABSENT) };
         let Some(status) = place.status().ok()? else { return Some(Mark::ABSENT) };
-        let content = match status.kind {
-            FileKind::Directory | FileKind::Special => None,
-            FileKind::Symlink => Some(hex(&Sha256::digest(place.read_link().ok()?))),
-            FileKind::File => {
-                let mut digest = Sha256::new();
-                add_content(&mut digest, &place.open(How::Read).ok()??).ok()?;
-                Some(hex(&digest.finalize()))
-            }
-        };
-        Some(Mark::of(&status, content))
+        match status.kind {
+            FileKind::Directory | FileKind::Special => Some(Mark::of(&status, None)),
+            FileKind::Symlink => Some(Mark::of(&status, Some(hex(&Sha256::digest(place.read_link().ok()?))))),
+            FileKind::File => mark_of_file(&place.open(How::Read).ok()??, &status),
+        }
     }
 
     /// The names in the directory that is there; none where there is no directory.
@@ -102,6 +105,12 @@ impl SystemPath {
     }
 }
 
+fn mark_of_file(file: &Handle, status: &Status) -> Option<Mark> {
+    let mut digest = Sha256::new();
+    add_content(&mut digest, file).ok()?;
+    Some(Mark::of(status, Some(hex(&digest.finalize()))))
+}
+
 fn put(place: &Place, image: &Image, content: &[u8]) -> Result<(), FsError> {
     if let ImageNode::Link(target) = &image.node {
         return place.replace_by_link(OsStr::from_bytes(target), image.ownership());
@@ -126,4 +135,37 @@ fn reowned(place: &Place, image: &Image, writes: &Writes) -> Result<(), FsError>
 fn apply(image: &Image, file: &File, place: &Place) -> Result<(), FsError> {
     let path: PathBuf = place.path().to_owned();
     image.attributes.apply(file).map_err(|source| FsError::System { doing: "put back the attributes of", path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::linux::fs::SystemRoot;
+
+    #[test]
+    fn a_mark_is_the_same_whichever_way_it_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(top.join("directory")).unwrap();
+        for name in ["file", "directory/file"] {
+            std::fs::write(top.join(name), name).unwrap();
+        }
+        symlink("file", top.join("link")).unwrap();
+        symlink("directory", top.join("way")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, top.join("fifo"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let root = SystemRoot::below(&top);
+        for name in ["file", "directory", "directory/file", "link", "fifo", "absent", "absent/file"] {
+            let (here, below) = (SystemPath::here(top.join(name)), root.at(name));
+            assert!(here.mark().is_some() && here.mark() == here.mark_within_directory(), "{name}");
+            assert_eq!(below.mark(), here.mark(), "{name}");
+            assert_eq!(open_file_at(&here).is_some(), name.ends_with("file") && top.join(name).exists(), "{name}");
+        }
+        // What lies behind a link is not what is there.
+        assert_eq!(SystemPath::here(top.join("way/file")).mark(), Some(Mark::ABSENT));
+        assert_eq!(SystemPath::here(top.join("way/../file")).mark(), Some(Mark::ABSENT));
+    }
 }

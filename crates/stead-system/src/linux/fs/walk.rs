@@ -51,6 +51,13 @@ pub(super) fn open_named_directory(path: &SystemPath) -> Result<Option<(OwnedFd,
     }
 }
 
+/// Opens the file that lies at the very path, for reading; `None` for everything else.
+pub(super) fn open_file_at(path: &SystemPath) -> Option<(OwnedFd, Status)> {
+    let opened = is_spelled_out(path).then(|| open_without_links(path, How::Read.flags()))?.ok()?;
+    let status = fstat(&opened).map(Status::from).ok()?;
+    (status.kind == FileKind::File).then_some((opened, status))
+}
+
 /// Returns whether a path begins at the root of the running system and has no component that stands for another.
 fn is_spelled_out(path: &SystemPath) -> bool {
     let Some(names) = path.as_os_str().as_bytes().strip_prefix(b"/").filter(|_| path.in_root().is_none()) else {
