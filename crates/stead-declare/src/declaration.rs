@@ -219,8 +219,7 @@ impl Declaration {
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
         let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
         let (tells, removal) = (self.tells(), self.names_of(|it| it.is_of_removal));
-        let printed = self.names_of(|it| it.role == Role::Printed);
-        let printed = printed.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
+        let (printed, place) = (self.name_of(|it| it.role == Role::Printed), self.name_of(|it| it.is_place));
         let secrets = self.properties.iter().filter_map(|property| {
             let form = match property.secret? {
                 Secret::Whole => quote!(Whole),
@@ -247,6 +246,7 @@ impl Declaration {
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];
                 const IDENTITY: &'static [&'static str] = &[#(#identity),*];
+                const PLACE: Option<&'static str> = #place;
                 const TELLS: &'static [crate::declared::Tells] = &[#(#tells),*];
                 const REMOVAL: &'static [&'static str] = &[#(#removal),*];
                 const PRINTED: Option<&'static str> = #printed;
@@ -335,5 +335,11 @@ impl Declaration {
 
     fn names_of(&self, wanted: fn(&Property) -> bool) -> Vec<&str> {
         self.properties.iter().filter(|property| wanted(property)).map(|property| property.name.as_str()).collect()
+    }
+
+    /// The name of the first of these properties, as an option.
+    fn name_of(&self, wanted: fn(&Property) -> bool) -> TokenStream {
+        let names = self.names_of(wanted);
+        names.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)))
     }
 }

@@ -33,10 +33,11 @@ pub(crate) struct Property {
     pub(crate) ident: Ident,
     /// Its name in documents.
     pub(crate) name: String,
+    /// The state, until a word says something else.
     pub(crate) role: Role,
-    /// True once a word has said what it is.
-    has_role: bool,
     pub(crate) is_required: bool,
+    /// True if its value is the path of the thing.
+    pub(crate) is_place: bool,
     /// True if it is stated again where the thing is removed.
     pub(crate) is_of_removal: bool,
     pub(crate) secret: Option<Secret>,
@@ -51,18 +52,9 @@ impl Property {
         let name = if is_exist { "_exist".to_owned() } else { camel_case(&ident.to_string()) };
         let role = if is_exist { Role::Exist } else { Role::State };
         let own: Vec<Attribute> = field.attrs.extract_if(.., |each| each.path().is_ident("property")).collect();
-        let (is_required, is_of_removal) = (false, false);
-        let mut property = Self {
-            field,
-            ident,
-            name,
-            role,
-            has_role: is_exist,
-            is_required,
-            is_of_removal,
-            secret: None,
-            tells: None,
-        };
+        let (is_required, is_place, is_of_removal) = (false, false, false);
+        let mut property =
+            Self { field, ident, name, role, is_required, is_place, is_of_removal, secret: None, tells: None };
         for attribute in own {
             attribute.parse_nested_meta(|meta| property.take(&meta))?;
         }
@@ -81,6 +73,7 @@ impl Property {
             "shown" => self.is(Role::Shown, meta)?,
             "printed" => self.is(Role::Printed, meta)?,
             "rest" => self.is(Role::Rest, meta)?,
+            "place" => self.is_place = true,
             "required" => self.is_required = true,
             "removal" => self.is_of_removal = true,
             "secret" | "credentials" if self.secret.is_some() => {
@@ -91,7 +84,7 @@ impl Property {
             "tells" => self.tells = Some(condition(meta)?),
             "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
             _ => {
-                let known = "key, identity, tells, option, removal, rest, shown, printed, required, secret, credentials or name";
+                let known = "key, identity, place, tells, option, removal, rest, shown, printed, required, secret, credentials or name";
                 return Err(meta.error(format!("expected {known}")));
             }
         }
@@ -99,10 +92,10 @@ impl Property {
     }
 
     fn is(&mut self, role: Role, meta: &syn::meta::ParseNestedMeta<'_>) -> Result<()> {
-        if self.has_role {
+        if self.role != Role::State {
             return Err(meta.error("a property is one of key, identity, option, rest, shown, printed and `exist`"));
         }
-        (self.role, self.has_role) = (role, true);
+        self.role = role;
         Ok(())
     }
 

@@ -44,7 +44,8 @@ use declaration::{Arguments, Declaration};
 /// |---|---|
 /// | `key` | is in every state, and tells one instance from another |
 /// | `identity` | is in every state |
-/// | `tells(path = "none")` | is part of the identity if the other field has that value; a `path` with that value is not a path |
+/// | `place` | is the path of the thing, and is recorded as an absolute one |
+/// | `tells(path = "none")` | is part of the identity if the other field has that value; a `place` with that value is not a path |
 /// | `required` | must be stated by an instance that is to exist |
 /// | `option` | is about how, and part of no state: `writeOnly` in the schema |
 /// | `removal` | is an option that is recorded, in plain text, and stated again when the thing is removed because its document no longer has it |

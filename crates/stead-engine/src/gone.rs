@@ -205,11 +205,12 @@ impl Session {
 
     /// The thing with its path as a document in this folder would have it.
     fn as_written(&self, mut managed: Managed) -> Managed {
-        let path = managed.removal.as_mut().and_then(|removal| removal.get_mut("path"));
+        let Some(built_in) = builtin(&managed.type_name) else { return managed };
+        let path = managed.removal.as_mut().zip(built_in.place).and_then(|(removal, place)| removal.get_mut(place));
         if let Some(path) = path.filter(|_| self.system_root().is_none()) {
             let within = path.as_str().and_then(|text| Path::new(text).strip_prefix(self.root()).ok()?.to_str());
             // Some types take absolute paths alone.
-            let fits = |within: &&str| !within.is_empty() && accepts_path(&managed.type_name, within);
+            let fits = |within: &&str| !within.is_empty() && accepts_path(built_in, within);
             if let Some(within) = within.filter(fits).map(str::to_owned) {
                 *path = within.into();
             }
@@ -512,11 +513,11 @@ fn keep_blocked(things: &Things, fates: &mut [(String, Managed, Fate)]) {
     }
 }
 
-/// Returns whether the schema of a built-in type accepts a path.
-fn accepts_path(type_name: &TypeName, path: &str) -> bool {
-    let schema = builtin(type_name).and_then(BuiltIn::compiled);
-    let mismatches = schema.map(|schema| schema.validate(&json!({ "path": path }))).unwrap_or_default();
-    !mismatches.iter().any(|mismatch| mismatch.pointer == "/path")
+/// Returns whether the schema of a built-in type accepts a path of its things.
+fn accepts_path(built_in: &BuiltIn, path: &str) -> bool {
+    let Some(place) = built_in.place else { return false };
+    let mismatches = built_in.compiled().map(|schema| schema.validate(&json!({ place: path }))).unwrap_or_default();
+    !mismatches.iter().any(|mismatch| mismatch.pointer.strip_prefix('/') == Some(place))
 }
 
 /// The fate of a thing that the document does not have in any way.

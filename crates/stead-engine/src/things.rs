@@ -58,9 +58,9 @@ impl Things {
         };
         let mut thing = built_in.thing(desired)?;
         let cx = self.contexts.of(id);
-        if thing.is_at_path {
-            self.complete(&mut thing.key, cx)?;
-            self.complete(&mut thing.removal, cx)?;
+        if let Some(place) = thing.place {
+            self.complete(place, &mut thing.key, cx)?;
+            self.complete(place, &mut thing.removal, cx)?;
         }
         let json = |members: Object| Value::Object(members).to_redacted_json();
         let removal = json(thing.removal);
@@ -68,8 +68,8 @@ impl Things {
     }
 
     /// Makes the path absolute, as it is seen in the system: the folder of a document may be another one next time.
-    fn complete(&self, properties: &mut Object, cx: &Context) -> Option<()> {
-        let Some(path) = properties.get_mut("path") else { return Some(()) };
+    fn complete(&self, place: &str, properties: &mut Object, cx: &Context) -> Option<()> {
+        let Some(path) = properties.get_mut(place) else { return Some(()) };
         let whole = PathBuf::from(cx.resolve(path.as_str()?));
         let within = match &self.root {
             Some(root) => Path::new("/").join(whole.strip_prefix(root).ok()?),
@@ -109,7 +109,12 @@ impl Things {
         let is_directory =
             |claims: Claims| claims.0.iter().any(|Claim::Path { extent, .. }| *extent == Extent::Directory);
         let path = || {
-            managed.removal.as_ref()?.get("path")?.as_str().filter(|_| self.claims(managed).is_some_and(is_directory))
+            managed
+                .removal
+                .as_ref()?
+                .get(built_in.place?)?
+                .as_str()
+                .filter(|_| self.claims(managed).is_some_and(is_directory))
         };
         let entries = path().and_then(|path| self.contexts.usual.system_root.entries(path).ok());
         Some(match entries.filter(|entries| !entries.is_empty()) {

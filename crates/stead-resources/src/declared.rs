@@ -21,6 +21,9 @@ pub(crate) trait Declared {
     /// The properties that tell which thing an instance is about; empty where none do.
     const IDENTITY: &'static [&'static str];
 
+    /// The property whose value is the path of that thing, if it has one.
+    const PLACE: Option<&'static str>;
+
     /// The properties that are part of its identity if another one has a certain value.
     const TELLS: &'static [Tells];
 
@@ -51,6 +54,7 @@ pub(crate) trait Declared {
             manifest,
             keys: Self::KEYS,
             identity: Self::IDENTITY,
+            place: Self::PLACE,
             tells: Self::TELLS,
             removal: Self::REMOVAL,
             shown: Self::SHOWN,

@@ -91,6 +91,8 @@ pub struct BuiltIn {
     pub keys: &'static [&'static str],
     /// The properties that tell which thing an instance is about; empty where none do.
     pub identity: &'static [&'static str],
+    /// The property whose value is the path of that thing, if it has one.
+    pub place: Option<&'static str>,
     /// The properties that tell it as well, where another one has a value.
     tells: &'static [declared::Tells],
     /// The options by which such a thing is removed, and which are recorded for that.
@@ -250,6 +252,7 @@ impl Profile {
             shown: &[],
             keys: &[],
             identity: &[],
+            place: None,
             tells: &[],
             removal: &[],
             example: self.example,

@@ -14,15 +14,12 @@ pub struct Thing {
     /// The properties by which just this thing is removed, without `_exist`: what tells it, and the options that are declared for
     /// that, of which none makes room for anything else. They are recorded.
     pub removal: Object,
-    /// False if the value of its `path` is not a path, as `none` of swap space.
-    pub is_at_path: bool,
+    /// The property whose value is its path; `None` where it has none, as swap space.
+    pub place: Option<&'static str>,
 }
 
 /// The properties of a type without a key whose instances are known by what they look for, or else by what they add.
 const LINE: (&str, [&str; 3]) = ("Stead/Line", ["path", "match", "line"]);
-
-/// The property that is completed to an absolute path.
-const PATH: &str = "path";
 
 impl BuiltIn {
     /// The thing that an instance with these properties manages; `None` where they do not tell, or only by a secret.
@@ -52,7 +49,8 @@ impl BuiltIn {
             return None;
         }
         removal.extend(of(self.removal).into_iter().filter(|(_, value)| !value.has_sealed()));
-        Some(Thing { key, removal, is_at_path: telling.iter().all(|each| each.beside != PATH) })
+        let place = self.place.filter(|place| telling.iter().all(|each| each.beside != *place));
+        Some(Thing { key, removal, place })
     }
 
     /// The properties without which it is not known where the thing of an instance is, given which are stated, and which of

@@ -19,12 +19,13 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, FailureKind};
-use stead_core::claims::{Claims, Contradiction, conflicts};
+use stead_core::claims::{Claim, Claims, Contradiction, Extent, conflicts};
 use stead_core::diag::Severity;
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
@@ -142,6 +143,30 @@ fn each_does_what_it_declares() {
             assert!(answered || !declared, "{name} declares '{method}' and does not have it");
         }
     }
+}
+
+/// The property whose value is the path that an instance manages is the one that is declared as its place.
+#[test]
+fn each_declares_where_its_things_are() {
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let stated = example(name);
+        let claims = built_in.provider.claims(&Plain::new(stated.clone())).unwrap_or_default();
+        let is_managed = |text: &str| {
+            claims.0.iter().any(|Claim::Path { path, extent }| *extent != Extent::Read && **path == *Path::new(text))
+        };
+        let places = stated.as_object().unwrap().iter();
+        let places = places.filter_map(|(property, value)| is_managed(value.as_str()?).then_some(property.as_str()));
+        let places: Vec<&str> = places.collect();
+        let declared = built_in.place.filter(|place| stated.get(place).is_some());
+        // What is mounted is a part of a table, whose key is the mount point.
+        let of_table = declared.filter(|place| claims.0.iter().any(|claim| is_part_called(claim, &stated[place])));
+        assert_eq!(places, Vec::from_iter(declared.filter(|_| of_table.is_none())), "{name}");
+    }
+}
+
+fn is_part_called(Claim::Path { extent, .. }: &Claim, name: &Json) -> bool {
+    matches!(extent, Extent::Part { key: Some(key), .. } if Some(key.as_str()) == name.as_str())
 }
 
 #[test]

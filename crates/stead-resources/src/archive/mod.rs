@@ -52,7 +52,7 @@ use tree::{Comparison, Tree, changed_meanwhile};
 struct Properties<'a> {
     /// The directory that it is unpacked into. A relative path starts at the directory of the document, or at the system
     /// root that was given. It is created if its parent directory exists.
-    #[property(key)]
+    #[property(key, place)]
     path: PathText<'a>,
     /// The archive, a file on this machine. Required. Its content tells the format, not its name. A relative path starts
     /// at the directory of the document, or at the system root if the document itself manages that path.

@@ -30,7 +30,7 @@ use crate::text::{SingleLine, TextBlock};
 #[schemars(extend("not" = { "required": ["after", "before"] }))]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// The name of the block in its two marks.
     #[property(key)]

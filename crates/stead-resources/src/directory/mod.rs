@@ -42,7 +42,7 @@ pub(crate) use mirror::{Difference, Drift};
 struct Properties<'a> {
     /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
     /// given. Its parent directory must exist, unless 'parents' is stated.
-    #[property(key)]
+    #[property(key, place)]
     path: PathText<'a>,
     /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,
     /// when none are given.

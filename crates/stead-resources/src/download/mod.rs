@@ -60,7 +60,7 @@ use pin::Pin;
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// The URL: https, http or file. Required unless '_exist' is false. A user and a password in it are used and never shown;
     /// so is its query.

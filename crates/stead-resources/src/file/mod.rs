@@ -44,7 +44,7 @@ pub(crate) use desired::Desired;
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused; links before it are followed when only root could have placed them.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// The whole content, as UTF-8 text. Only one of content, contentBase64 and source can be given.
     content: Option<&'a str>,

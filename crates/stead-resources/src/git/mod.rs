@@ -44,7 +44,7 @@ struct Properties<'a> {
     /// The directory of the working tree. A relative path starts at the directory of the document, or at the system root
     /// that was given. Its parent directory must exist, and it must be empty unless it is a repository already. It is not a
     /// symbolic link.
-    #[property(key)]
+    #[property(key, place)]
     path: PathText<'a>,
     /// Where it is cloned from: a URL with https, http, ssh, git or file, an address such as 'git@host:path', or a path.
     /// Required unless '_exist' is false. A user and a password in a URL with https or http are handed to git, not stored and

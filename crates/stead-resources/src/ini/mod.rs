@@ -24,7 +24,7 @@ use crate::text::{IniKey, IniSection, IniValue, is_blank};
 #[resource("Stead/Ini", about = "A key of a section in an INI file.", tags("file", "ini", "text", "linux"), state)]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[property(identity)]
+    #[property(identity, place)]
     path: FilePath<'a>,
     /// The name of the section, without brackets. Without it the key is before the first section.
     #[property(identity)]

@@ -65,7 +65,7 @@ trait Format: Send + Sync + 'static {
 )]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// Which value, as a JSON Pointer: '/a/0' is the first element of the array 'a'. '~1' stands for '/' in a name, and '~0'
     /// for '~'. Objects on the way that do not exist are created.
@@ -170,6 +170,7 @@ impl<F: Format> Declared for Of<'_, F> {
     const PROFILE: Profile = F::PROFILE;
     const KEYS: &'static [&'static str] = Properties::KEYS;
     const IDENTITY: &'static [&'static str] = Properties::IDENTITY;
+    const PLACE: Option<&'static str> = Properties::PLACE;
     const TELLS: &'static [Tells] = Properties::TELLS;
     const REMOVAL: &'static [&'static str] = Properties::REMOVAL;
     const PRINTED: Option<&'static str> = Properties::PRINTED;

@@ -38,6 +38,7 @@ type Text = edit::Text<Lines>;
 )]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
+    #[property(place)]
     path: FilePath<'a>,
     /// The line, without its ending. Required unless '_exist' is false and 'match' is given.
     #[property(required)]

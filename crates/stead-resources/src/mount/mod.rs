@@ -44,7 +44,7 @@ use table::{Entry, NO_PATH, without_slash};
 )]
 struct Properties<'a> {
     /// The mount point, an absolute path, or 'none' for swap space. To be mounted, the directory must exist.
-    #[property(key)]
+    #[property(key, place)]
     path: MountPoint<'a>,
     /// What is mounted: a path, 'UUID=' or 'LABEL=' with a value, or what the type of file system takes. Required unless
     /// '_exist' is false; for swap space always.

@@ -41,7 +41,7 @@ use stated::{Block, Settings, Wanted, value_of};
 )]
 struct Properties<'a> {
     /// The file, such as one in `/etc/ssh/sshd_config.d`; `/etc/ssh/sshd_config` where none is stated.
-    #[property(identity)]
+    #[property(identity, place)]
     path: Option<FilePath<'a>>,
     /// In place of 'path', as documents of DSC v3 have it.
     #[property(option, name = "_metadata")]

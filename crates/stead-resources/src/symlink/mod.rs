@@ -23,7 +23,7 @@ use crate::{BuiltIn, pending, removal, reply};
 #[resource("Stead/Symlink", about = "A symbolic link.", tags("file", "link", "linux"))]
 struct Properties<'a> {
     /// Where the link is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// What the link leads to, as it is to be written in the link. It need not exist. Required unless '_exist' is
     /// false.

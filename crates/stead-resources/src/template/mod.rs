@@ -48,7 +48,7 @@ use render::{Origin, Source, Visibility};
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused.
-    #[property(key)]
+    #[property(key, place)]
     path: FilePath<'a>,
     /// The template itself. This or 'source' is required unless '_exist' is false. Where expressions of the document are not
     /// meant, a text that begins with '[' begins with '[['.

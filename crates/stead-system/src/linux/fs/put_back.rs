@@ -139,8 +139,6 @@ fn apply(image: &Image, file: &File, place: &Place) -> Result<(), FsError> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-
     use std::os::unix::fs::symlink;
 
     use super::*;
