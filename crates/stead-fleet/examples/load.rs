@@ -5,31 +5,22 @@
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "what a measurement needs and does not get ends it")]
 
+#[path = "support/mod.rs"]
+mod support;
+
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::json;
 use stead_core::bundle::Bundle;
-use stead_fleet::store::{Enrolment, StorePlace, StoreWrite, Token};
-use stead_hosts::MachineName;
-use stead_protocol::{Proof, SentReport, SessionSecret};
-use stead_release::{
-    ChainLink, Digest, MachineKeys, MachineReport, MachineRequest, MachineSecret, Numbered, Release, Root, Roster,
-    RosterMachine, Signed, Signers,
-};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use stead_fleet::store::StorePlace;
+use stead_protocol::SentReport;
+use stead_release::{ChainLink, Digest, MachineKeys, MachineReport, Numbered, Release, Root, Roster, Signed, Signers};
+use support::{Connection, Controller, Machine, Machines, enrolled, keys, load, ms, name, shown, start};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// How large the bundle is, and a report.
 const BUNDLE: usize = 20_480;
@@ -39,202 +30,40 @@ const CONNECTING: usize = 64;
 /// How long reports are sent.
 const REPORTING: Duration = Duration::from_secs(5);
 
-type Machines = BTreeMap<MachineName, RosterMachine>;
-
 fn main() {
     let machines = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1000);
     let folder = tempfile::tempdir().unwrap();
     let place = StorePlace::File(folder.path().join("fleet.db"));
     let roster = enrolled(&place, machines);
     let controller = Arc::new(start(folder.path()));
-    let load = || std::fs::read_to_string("/proc/loadavg").unwrap().trim().to_owned();
     println!("{machines} machines; load at the beginning: {}", load());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(measured(&controller, machines, roster));
     println!("load at the end: {}", load());
     // The machines end before what they ask.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    let mut child = Arc::into_inner(controller).unwrap().child;
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
-fn keys(number: usize) -> MachineKeys {
-    let mut secret = [7; MachineSecret::LENGTH];
-    for part in secret.chunks_mut(8) {
-        part.copy_from_slice(&number.to_be_bytes());
-    }
-    MachineKeys::of(&MachineSecret::of(&secret))
-}
-
-fn name(number: usize) -> MachineName {
-    MachineName::parse(&format!("m{number}")).unwrap()
-}
-
-/// Puts an operator and machines into a store, and returns the machines as a roster has them: the first has a role of its own.
-fn enrolled(place: &StorePlace, machines: usize) -> Machines {
-    let mut store = place.open().unwrap();
-    let (ann, digest) = (MachineName::parse("ann").unwrap(), Digest::of(b"token"));
-    let token = Token { digest: digest.clone(), uses: machines as u64, length: 3_600_000, labels: "{}".to_owned() };
-    let mut units = vec![vec![StoreWrite::Operator { name: ann, role: "approver".to_owned(), digest: digest.clone() }]];
-    units.push(vec![StoreWrite::Token(token)]);
-    let mut roster = Machines::new();
-    for number in 0..machines {
-        let (name, key) = (name(number), keys(number).key().clone());
-        let role = if number == 0 { "one" } else { "many" };
-        let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
-        roster.insert(name.clone(), RosterMachine { key: key.clone(), sealing: None, labels, hold: None });
-        let (token, labels) = (Some(digest.clone()), "{}".to_owned());
-        units.push(vec![StoreWrite::Enrol(Enrolment { name, key, token, labels, most_waiting: 0 })]);
-    }
-    assert!(store.commit(&units).unwrap().0.iter().all(Result::is_ok));
-    roster
-}
-
-struct Controller {
-    child: Child,
-    port: u16,
-    connector: TlsConnector,
-}
-
-fn start(folder: &Path) -> Controller {
-    let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("stead-fleet");
-    let mut command = Command::new(program);
-    command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(folder.join("tls.pem")).unwrap()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Controller { child, port, connector: TlsConnector::from(Arc::new(config)) }
-}
-
-impl Controller {
-    /// The memory of the controller, in MiB.
-    fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024
-    }
-
-    /// The time of processors that the controller has used, which says the same on a busy machine as on a quiet one.
-    fn processor(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
-        Duration::from_millis((ticks(11) + ticks(12)) * 10)
-    }
-
-    async fn connect(&self) -> Connection {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let stream = self.connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
-        Connection { stream, read: Vec::new() }
-    }
-}
-
-struct Connection {
-    stream: TlsStream<TcpStream>,
-    read: Vec<u8>,
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-    }
-}
-
-impl Connection {
-    async fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
-        let length = body.len();
-        let mut request =
-            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n")
-                .into_bytes();
-        request.extend_from_slice(body);
-        self.stream.write_all(&request).await.unwrap();
-        self.stream.flush().await.unwrap();
-        loop {
-            if let Some(end) = self.read.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                let head = String::from_utf8(self.read[..end].to_vec()).unwrap();
-                let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-                let mut answer = Answer { status, head, body: Vec::new() };
-                let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
-                if self.read.len() >= end + 4 + length {
-                    answer.body = self.read[end + 4..end + 4 + length].to_vec();
-                    self.read.drain(..end + 4 + length);
-                    return answer;
-                }
-            }
-            let mut more = [0; 4096];
-            let count = self.stream.read(&mut more).await.unwrap();
-            assert!(count > 0, "the controller ended the connection");
-            self.read.extend_from_slice(&more[..count]);
+/// Waits for releases for ever, fetches the bundle of each, and says so.
+async fn follow(mut machine: Machine, digest: Digest, got: mpsc::UnboundedSender<(usize, Instant)>) {
+    let (mut after, mut tag) = (0, String::new());
+    let blob = format!("/v1/source/blobs/{digest}");
+    loop {
+        let more = format!("prefer: wait=50\r\nif-none-match: {tag}\r\n");
+        let answer = machine.ask("GET", &format!("/v1/desired?after={after}"), &more, b"").await;
+        if answer.status != 200 {
+            continue;
         }
-    }
-}
-
-struct Machine {
-    number: usize,
-    connection: Connection,
-    session: Option<SessionSecret>,
-    asked: u64,
-}
-
-impl Machine {
-    async fn ask(&mut self, method: &str, path: &str, more: &str, body: &[u8]) -> Answer {
-        self.asked += 1;
-        let (machine, number, content) = (name(self.number), self.asked, Digest::of(body));
-        let request = MachineRequest { machine, method: method.to_owned(), path: path.to_owned(), number, content };
-        let proof = match &self.session {
-            Some(session) => session.prove(request),
-            None => Proof::of(&keys(self.number).sign(request)),
-        };
-        let headers = format!(
-            "{}: m{} {number}\r\n{}: {proof}\r\n{more}",
-            stead_protocol::REQUEST,
-            self.number,
-            stead_protocol::SIGNATURE
-        );
-        let answer = self.connection.ask(method, path, &headers, body).await;
-        if let Some(session) = answer.header(stead_protocol::SESSION) {
-            self.session = SessionSecret::parse(session);
+        answer.header("etag").unwrap().clone_into(&mut tag);
+        let desired: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        if desired["number"].as_u64().unwrap() == after {
+            continue;
         }
-        answer
-    }
-
-    /// Waits for releases for ever, fetches the bundle of each, and says so.
-    async fn follow(mut self, digest: Digest, got: mpsc::UnboundedSender<(usize, Instant)>) {
-        let (mut after, mut tag) = (0, String::new());
-        let blob = format!("/v1/source/blobs/{digest}");
-        loop {
-            let more = format!("prefer: wait=50\r\nif-none-match: {tag}\r\n");
-            let answer = self.ask("GET", &format!("/v1/desired?after={after}"), &more, b"").await;
-            if answer.status != 200 {
-                continue;
-            }
-            answer.header("etag").unwrap().clone_into(&mut tag);
-            let desired: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-            if desired["number"].as_u64().unwrap() == after {
-                continue;
-            }
-            after = desired["number"].as_u64().unwrap();
-            let bundle = self.ask("GET", &blob, "", b"").await;
-            assert_eq!(Bundle::stated_name(&bundle.body).unwrap(), digest.as_str());
-            if got.send((self.number, Instant::now())).is_err() {
-                return;
-            }
+        after = desired["number"].as_u64().unwrap();
+        let bundle = machine.ask("GET", &blob, "", b"").await;
+        assert_eq!(Bundle::stated_name(&bundle.body).unwrap(), digest.as_str());
+        if got.send((machine.number, Instant::now())).is_err() {
+            return;
         }
     }
 }
@@ -251,7 +80,7 @@ async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machine
     let followers = connected.len();
     let mut operators = Operators::begin(controller, roster, &bundle).await;
     for machine in connected {
-        tokio::spawn(machine.follow(name.clone(), got.clone()));
+        tokio::spawn(follow(machine, name.clone(), got.clone()));
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = controller.memory();
@@ -405,14 +234,4 @@ async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) 
 fn each(controller: &Controller, used: Duration, count: u64) -> String {
     let used = controller.processor().saturating_sub(used);
     format!("{} us", (used / u32::try_from(count.max(1)).unwrap()).as_micros())
-}
-
-fn ms(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
-}
-
-fn shown(times: &mut [Duration]) -> String {
-    times.sort_unstable();
-    let at = |part: usize| ms(times[(times.len() * part / 100).min(times.len() - 1)]);
-    format!("p50 {}, p99 {}, last {}", at(50), at(99), at(100))
 }

@@ -13,12 +13,13 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rustix::process::Signal;
 use stead_fleet::store::{
-    FleetStore, MachineId, OperatorAct, StorePlace, StoreWrite, UnitOutcome, WriteRefusal, Writer, Written,
+    Chain, FleetStore, MachineId, OperatorAct, SignedStatement, StorePlace, StoreWrite, UnitOutcome, WriteRefusal,
+    Writer, Written,
 };
 use stead_hosts::MachineName;
 use stead_release::Digest;
@@ -291,6 +292,157 @@ fn of_reports_with_one_number_the_first_is_kept_and_each_other_one_is_said() {
     }
 }
 
+/// The number that a database answers a query with.
+type Asked = Box<dyn Fn(&str) -> Result<i64, String>>;
+
+#[test]
+fn reports_of_an_older_version_stay_as_they_are_and_new_ones_are_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("reports_of_an_older_version_stay_as_they_are_and_new_ones_are_packed", &folder) {
+        let mut store = place.open().unwrap();
+        let machine = machine(&joined(&mut store, "m", None));
+        let body =
+            |number: u64| Bytes::from(format!(r#"{{"number":{number},"signed":"{}"}}"#, "stead-report".repeat(99)));
+        let report = |number: u64| StoreWrite::Reports { machine, reports: vec![(number, body(number))] };
+        assert_eq!(written(&mut store, report(1)), Ok(vec![Written::Reports { new: 1, forked: vec![] }]));
+        // As the version before had it: each report as it came.
+        let former = "ALTER TABLE reports DROP COLUMN form; ALTER TABLE reports RENAME COLUMN packed TO body;
+            UPDATE meta SET value = '4' WHERE name = 'version'";
+        let asked: Asked = match &place {
+            StorePlace::File(path) => {
+                let db = rusqlite::Connection::open(path).unwrap();
+                db.execute("UPDATE reports SET packed = ?1", [body(1).to_vec()]).unwrap();
+                db.execute_batch(former).unwrap();
+                Box::new(move |query| db.query_row(query, [], |row| row.get(0)).map_err(|error| error.to_string()))
+            }
+            StorePlace::Server(words) => {
+                let mut db = postgres::Client::connect(words, postgres::NoTls).unwrap();
+                db.execute("UPDATE reports SET packed = $1", &[&body(1).to_vec()]).unwrap();
+                db.batch_execute(former).unwrap();
+                let db = std::cell::RefCell::new(db);
+                Box::new(move |query| {
+                    let row = db.borrow_mut().query_one(query, &[]).map_err(|error| error.to_string())?;
+                    Ok(row.get(0))
+                })
+            }
+        };
+        let of_former = "SELECT CAST(length(body) AS BIGINT) FROM reports WHERE number = 1";
+        assert_eq!(asked(of_former), Ok(i64::try_from(body(1).len()).unwrap()), "{place:?}");
+        let mut store = place.open().unwrap();
+        for (number, new) in [(1, 0), (2, 1), (2, 0)] {
+            let outcome = written(&mut store, report(number));
+            assert_eq!(outcome, Ok(vec![Written::Reports { new, forked: vec![] }]), "{number}, {place:?}");
+        }
+        for number in [1, 2] {
+            let other = StoreWrite::Reports { machine, reports: vec![(number, body(3))] };
+            let forked = Ok(vec![Written::Reports { new: 0, forked: vec![number] }]);
+            assert_eq!(written(&mut store, other), forked, "{number}, {place:?}");
+        }
+        let kept = store.reports(machine, u64::MAX, 10).unwrap();
+        let kept: Vec<_> = kept.into_iter().map(|report| (report.number, report.body)).collect();
+        assert_eq!(kept, [(2, body(2)), (1, body(1))], "{place:?}");
+        // One of that version that still runs must not compare with what it does not know.
+        assert!(asked(of_former).is_err(), "{place:?}");
+        let length = |number: u64| {
+            asked(&format!("SELECT CAST(length(packed) AS BIGINT) FROM reports WHERE number = {number}")).unwrap()
+        };
+        assert_eq!(length(1), i64::try_from(body(1).len()).unwrap(), "{place:?}");
+        assert!(length(2) < 100, "{} bytes, {place:?}", length(2));
+    }
+}
+
+#[test]
+fn a_store_that_is_another_fleets_once_it_is_opened_again_packs_as_that_fleet() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("fleet.db");
+    let body =
+        |fleet: &str| Bytes::from(format!(r#"{{"signed":"stead-report 1\nfleet {}"}}"#, Digest::of(fleet.as_bytes())));
+    let root = |fleet: &str| {
+        let digest = Digest::of(fleet.as_bytes());
+        StoreWrite::Statement(SignedStatement {
+            chain: Chain::Root,
+            number: 1,
+            digest,
+            bundle: None,
+            body: Bytes::new(),
+        })
+    };
+    let file = StorePlace::File(name.clone());
+    std::os::unix::fs::symlink(folder.path().join("one.db"), &name).unwrap();
+    let mut store = file.open().unwrap();
+    let mut kept = Vec::new();
+    for fleet in ["one", "other"] {
+        let machine = machine(&joined(&mut store, "m", None));
+        assert!(written(&mut store, root(fleet)).is_ok());
+        let report = StoreWrite::Reports { machine, reports: vec![(1, body(fleet))] };
+        assert_eq!(written(&mut store, report), Ok(vec![Written::Reports { new: 1, forked: vec![] }]));
+        kept.push(file.open().unwrap().reports(machine, u64::MAX, 2).unwrap().remove(0).body == body(fleet));
+        std::fs::remove_file(&name).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("other.db"), &name).unwrap();
+        store.reopen().unwrap();
+    }
+    assert_eq!(kept, [true, true]);
+}
+
+#[test]
+fn a_page_of_reports_ends_before_it_is_too_long() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("a_page_of_reports_ends_before_it_is_too_long", &folder) {
+        let mut store = place.open().unwrap();
+        let machine = machine(&joined(&mut store, "m", None));
+        // Of a few bytes each in their rows.
+        let long = |number: u64| (number, Bytes::from(vec![b'x'; 100_000 + usize::try_from(number).unwrap()]));
+        let outcome = written(&mut store, StoreWrite::Reports { machine, reports: (1..=80).map(long).collect() });
+        assert!(outcome.is_ok());
+        for (most, bytes, pages) in [
+            (1000, 9_000_000, vec![80]),
+            (1000, 4_000_000, vec![39, 39, 2]),
+            (30, 9_000_000, vec![30, 30, 20]),
+            (40, 9_000_000, vec![40, 40]),
+            (1000, 7, vec![1; 80]),
+        ] {
+            let (mut counts, mut below, mut has_more) = (Vec::new(), u64::MAX, true);
+            while has_more {
+                let page = store.page_of_reports(machine, below, most, bytes).unwrap();
+                let numbers: Vec<u64> = page.0.iter().map(|report| report.number).collect();
+                let newest = below.min(81);
+                assert!(numbers.iter().copied().eq((newest - numbers.len() as u64..newest).rev()), "{numbers:?}");
+                assert!(page.0.iter().all(|report| report.body == long(report.number).1));
+                (below, has_more) = (*numbers.last().unwrap(), page.1);
+                counts.push(numbers.len());
+            }
+            assert_eq!(counts, pages, "{most} and {bytes} bytes, {place:?}");
+        }
+    }
+}
+
+/// A log of more than 128 MiB, as a backup leaves it that reads for long.
+#[test]
+fn whoever_reads_for_long_keeps_nobody_from_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.db");
+    let writer = Writer::start(StorePlace::File(path.clone()), || ()).unwrap();
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM meta").unwrap();
+    let (began, mut longest, mut number) = (Instant::now(), Duration::ZERO, 0_u64);
+    // Until the log was looked at more than once behind that.
+    let mut until = began + Duration::from_mins(10);
+    while Instant::now() < until {
+        number += 1;
+        let body = Bytes::from(if number < 150 { vec![b'x'; 1 << 20] } else { Vec::new() });
+        let (sender, done) = channel();
+        let digest = Digest::of(&number.to_be_bytes());
+        let at = Instant::now();
+        writer.write(vec![StoreWrite::Blob(digest, body)], Box::new(move |outcome| sender.send(outcome).unwrap()));
+        assert_eq!(done.recv().unwrap().unwrap(), Ok(vec![Written::New]));
+        longest = longest.max(at.elapsed());
+        if number == 150 {
+            until = Instant::now() + Duration::from_secs(2);
+        }
+    }
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+}
+
 #[test]
 fn a_controller_hears_what_another_one_writes() {
     let Some(place) = cluster::database("a_controller_hears_what_another_one_writes") else { return };
@@ -352,7 +504,8 @@ fn a_database_of_a_newer_version_is_refused() {
     // One of the first version gets what it lacks.
     let first =
         "DROP TABLE forks; DROP TABLE envelopes; DROP TABLE invitations; ALTER TABLE machines DROP COLUMN sealed;
-        ALTER TABLE machines DROP COLUMN asked";
+        ALTER TABLE machines DROP COLUMN asked; ALTER TABLE reports DROP COLUMN form;
+        ALTER TABLE reports RENAME COLUMN packed TO body";
     db.execute_batch(&format!("{first}; UPDATE meta SET value = '1' WHERE name = 'version'")).unwrap();
     assert_eq!(place.open().unwrap().forks().unwrap(), []);
     assert_eq!(version(&db), known);

@@ -20,6 +20,8 @@ use super::requests::{Answered, Asked, refused};
 
 /// How many names of machines a cause has.
 const MOST_NAMES: usize = 20;
+/// How many bytes of reports a page has, unless the first of them is longer.
+const LONGEST_PAGE: usize = 8 << 20;
 
 /// The part of a list that is asked for.
 pub(super) struct Wanted {
@@ -167,13 +169,13 @@ impl Controller {
             Some(Err(_)) => return Err(refused(StatusCode::BAD_REQUEST, "a page of reports begins below a number")),
         };
         let most = wanted.most as u64;
-        let reports = self.read(move |store| store.reports(id, below, most + 1)).await?;
+        let (reports, has_more) = self.read(move |store| store.page_of_reports(id, below, most, LONGEST_PAGE)).await?;
         let shown = |report: &crate::store::StoredReport| {
             let said = serde_json::from_slice(&report.body).unwrap_or_default();
             ReportShown { number: report.number, received: report.received, report: said }
         };
-        let items: Vec<ReportShown> = reports.iter().take(wanted.most).map(shown).collect();
-        let next = items.last().filter(|_| reports.len() > wanted.most).map(|last| last.number.to_string());
+        let items: Vec<ReportShown> = reports.iter().map(shown).collect();
+        let next = items.last().filter(|_| has_more).map(|last| last.number.to_string());
         Ok(json(&ListPage { items, next }))
     }
 

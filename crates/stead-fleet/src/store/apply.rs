@@ -7,6 +7,7 @@ use stead_release::Digest;
 
 use super::FleetStore;
 use super::engine::{Answer, Column, Engine, FleetStoreError, Insertion, Param, Scope};
+use super::packing::Packing;
 use super::schema;
 use super::write::{
     Chain, Enrolment, Grant, Heartbeat, Invitation, MachineId, OperatorAct, Pointers, SignedStatement, Standing,
@@ -26,6 +27,7 @@ const MOST_SWEPT: i64 = 4;
 /// A transaction under way.
 pub(super) struct Transaction<'e> {
     engine: &'e mut dyn Engine,
+    packing: &'e mut Packing,
     /// The time, by the clock of the database.
     now: i64,
     /// The revision of what this transaction changes, if it changes anything that controllers decide by.
@@ -71,7 +73,11 @@ fn scope(write: &StoreWrite) -> Scope {
 
 fn written(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
     let now = int(store.now()?);
-    let mut transaction = Transaction { engine: store.engine(), now, revision: None };
+    if units.iter().flatten().any(|write| matches!(write, StoreWrite::Reports { .. })) {
+        store.learn_fleet()?;
+    }
+    let FleetStore { engine, packing, .. } = store;
+    let mut transaction = Transaction { engine: &mut **engine, packing, now, revision: None };
     // Reports are what comes often: those of all units are one statement.
     let mut reports = transaction.reports(units)?.into_iter();
     let mut outcomes = Vec::with_capacity(units.len());
@@ -407,8 +413,10 @@ impl Transaction<'_> {
         });
         let batches: Vec<_> = batches.collect();
         let each = batches.iter().flat_map(|(machine, reports)| reports.iter().map(|report| (*machine, report)));
-        let mut rows: Vec<_> =
-            each.enumerate().map(|(at, (machine, (number, body)))| (machine, int(*number), &body[..], at)).collect();
+        let packed = each.enumerate().map(|(at, (machine, (number, body)))| {
+            self.packing.pack(body).map(|packed| (machine, int(*number), packed, at))
+        });
+        let mut rows = packed.collect::<Answer<Vec<_>>>()?;
         if rows.is_empty() {
             return Ok(vec![Written::Reports { new: 0, forked: Vec::new() }; batches.len()]);
         }
@@ -418,7 +426,8 @@ impl Transaction<'_> {
             ("machine", Column::Int(rows.iter().map(|row| row.0).collect())),
             ("number", Column::Int(rows.iter().map(|row| row.1).collect())),
             ("received", Column::Int(vec![self.now; rows.len()])),
-            ("body", Column::Bytes(rows.iter().map(|row| row.2).collect())),
+            ("packed", Column::Bytes(rows.iter().map(|row| &*row.2.body).collect())),
+            ("form", Column::Int(rows.iter().map(|row| row.2.form).collect())),
         ];
         let insertion = Insertion { table: "reports", columns, conflict: "ON CONFLICT DO NOTHING", key: 2 };
         let written = self.engine.insert(&insertion)?;
@@ -452,9 +461,10 @@ impl Transaction<'_> {
     }
 
     fn stored(&mut self, machine: i64, number: i64) -> Answer<Option<Vec<u8>>> {
-        let body = "SELECT body FROM reports WHERE machine = $1 AND number = $2";
+        let body = "SELECT CAST(form AS BIGINT), packed FROM reports WHERE machine = $1 AND number = $2";
         let rows = self.engine.rows(body, &[Param::Int(machine), Param::Int(number)])?;
-        rows.into_iter().next().map(|row| row.bytes(0, "reports")).transpose()
+        let Some(row) = rows.into_iter().next() else { return Ok(None) };
+        self.packing.unpack(row.int(0, "reports")?, row.bytes(1, "reports")?).map(Some)
     }
 
     fn heard(&mut self, heard: &[Heartbeat]) -> Step {

@@ -2,6 +2,7 @@
 
 mod apply;
 mod engine;
+mod packing;
 mod postgres;
 mod read;
 mod schema;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use engine::Engine;
+use packing::Packing;
 use stead_core::value::Sensitive;
 
 pub use apply::UnitOutcome;
@@ -47,6 +49,7 @@ pub struct SessionEpoch {
 pub struct FleetStore {
     place: StorePlace,
     engine: Box<dyn Engine>,
+    packing: Packing,
     /// A clock beside that of the database.
     clock: Option<Box<dyn Fn() -> u64 + Send>>,
     is_shared: bool,
@@ -58,7 +61,7 @@ impl StorePlace {
     /// A database that does not keep what it acknowledges is refused, and so is one of a newer version.
     pub fn open(&self) -> Result<FleetStore, FleetStoreError> {
         let (place, is_shared) = (self.clone(), matches!(self, Self::Server(_)));
-        Ok(FleetStore { place, engine: self.connect()?, clock: None, is_shared })
+        Ok(FleetStore { place, engine: self.connect()?, packing: Packing::new()?, clock: None, is_shared })
     }
 
     fn connect(&self) -> Result<Box<dyn Engine>, FleetStoreError> {
@@ -75,6 +78,8 @@ impl FleetStore {
     /// Connects anew: a server that was away is found again on another connection, and may be another one with another history.
     pub fn reopen(&mut self) -> Result<(), FleetStoreError> {
         self.engine = self.place.connect()?;
+        // Another history may be that of another fleet.
+        self.packing = Packing::new()?;
         Ok(())
     }
 

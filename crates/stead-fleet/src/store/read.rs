@@ -98,6 +98,8 @@ pub struct LastHeard {
     pub said: String,
 }
 
+/// How many reports of a page are read at once, before it is known how long they are.
+const READ_AT_ONCE: u64 = 32;
 const MACHINE: &str =
     "SELECT id, name, key, state, labels, joined, channel, number, held_until, held_why, sealed, asked FROM machines";
 
@@ -160,14 +162,57 @@ impl FleetStore {
 
     /// Reports of a machine below a number, the newest first.
     pub fn reports(&mut self, machine: MachineId, below: u64, most: u64) -> Answer<Vec<StoredReport>> {
-        let query = "SELECT number, received, body FROM reports
+        let query = "SELECT number, received, CAST(form AS BIGINT), packed FROM reports
             WHERE machine = $1 AND number < $2 ORDER BY number DESC LIMIT $3";
         let values = [Param::Int(machine.0), Param::Int(int(below)), Param::Int(int(most))];
+        let rows = self.engine.rows(query, &values)?;
+        // A row that needs the name of the fleet was written behind it.
+        self.learn_fleet()?;
         let report = |row: Row| {
             let (number, received) = (row.count(0, "reports")?, row.count(1, "reports")?);
-            Ok(StoredReport { number, received, body: row.bytes(2, "reports")?.into() })
+            let form = row.int(2, "reports")?;
+            let body = self.packing.unpack(form, row.bytes(3, "reports")?)?.into();
+            Ok(StoredReport { number, received, body })
         };
-        self.engine().rows(query, &values)?.into_iter().map(report).collect()
+        rows.into_iter().map(report).collect()
+    }
+
+    /// Takes in the name of the fleet once it has one, since rows of reports are packed with it.
+    pub(super) fn learn_fleet(&mut self) -> Answer<()> {
+        if self.packing.knows_fleet() {
+            return Ok(());
+        }
+        let root = "SELECT digest FROM statements WHERE chain = $1 AND number = 1";
+        let rows = self.engine.rows(root, &[Param::Text(&Chain::Root.to_string())])?;
+        rows.first().map_or(Ok(()), |row| self.packing.learn_fleet(row.text(0, "statements")?))
+    }
+
+    /// Reports of a machine below a number, the newest first, and whether there are more: the first of them and what follows it within so
+    /// many bytes. A machine can have sent many that are long, of which a row is short.
+    pub fn page_of_reports(
+        &mut self,
+        machine: MachineId,
+        below: u64,
+        most: u64,
+        bytes: usize,
+    ) -> Answer<(Vec<StoredReport>, bool)> {
+        let (mut page, mut below, mut left) = (Vec::new(), below, bytes);
+        loop {
+            let read = self.reports(machine, below, READ_AT_ONCE)?;
+            let is_end = (read.len() as u64) < READ_AT_ONCE;
+            for report in read {
+                let is_first = page.is_empty();
+                if page.len() as u64 >= most || report.body.len() > left && !is_first {
+                    return Ok((page, true));
+                }
+                left = left.saturating_sub(report.body.len());
+                below = report.number;
+                page.push(report);
+            }
+            if is_end {
+                return Ok((page, false));
+            }
+        }
     }
 
     /// How many reports are kept.

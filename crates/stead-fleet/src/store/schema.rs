@@ -41,6 +41,10 @@ const STEPS: &[&str] = &[
     CREATE TABLE invitations(
         digest TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, expires BIGINT NOT NULL, token TEXT NOT NULL);
 ",
+    "
+    ALTER TABLE reports RENAME COLUMN body TO packed;
+    ALTER TABLE reports ADD COLUMN form SMALLINT NOT NULL DEFAULT 0;
+",
 ];
 
 /// Brings the tables to the version of this program, and the epoch to the history of the database.

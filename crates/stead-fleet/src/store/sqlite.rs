@@ -14,8 +14,12 @@ const SETTINGS: &str = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAG
     PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048; PRAGMA trusted_schema = OFF;";
 /// How long a connection waits for another one of this process.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest log that is left as it is, in pages: the next checkpoint waits for readers and empties it.
+/// The longest log that is left as it is, in pages. A longer one is written from its beginning again, unless readers or a commit are in the
+/// way for a moment: who commits waits for that. To cut it takes longer, and what it once took it may take again.
 const LONG_LOG: i64 = 16_384;
+const MOMENT: Duration = Duration::from_millis(20);
+/// A log that is longer than this is waited for and cut: somebody has read for very long.
+const VERY_LONG_LOG: i64 = 16 * LONG_LOG;
 
 /// A connection to the file.
 pub(crate) struct Sqlite {
@@ -37,12 +41,16 @@ impl Sqlite {
 
     /// Writes the log into the file, as far as readers allow it.
     pub(crate) fn checkpoint(&self) -> Answer<()> {
-        let run = |how: &str| {
+        let run = |how: &str, patience| {
+            self.db.busy_timeout(patience).map_err(failed)?;
             let statement = format!("PRAGMA wal_checkpoint({how})");
             self.db.query_row(&statement, [], |row| row.get::<_, i64>(1)).map_err(failed)
         };
-        if run("PASSIVE")? > LONG_LOG {
-            run("TRUNCATE")?;
+        let length = run("PASSIVE", MOMENT)?;
+        if length > VERY_LONG_LOG {
+            run("TRUNCATE", PATIENCE)?;
+        } else if length > LONG_LOG {
+            run("RESTART", MOMENT)?;
         }
         Ok(())
     }
