@@ -106,6 +106,13 @@ impl Finding {
 /// ```
 pub fn supplied(input: Value) -> Result<Object, Finding> {
     let kind = described(&input);
+    if let Some(name) = input.as_str().and_then(assigned) {
+        let finding = wrong_form(format!("parameters must be an object, found {kind}"));
+        return Err(Finding {
+            help: Some(format!("a colon stands between name and value: write '{name}: …'")),
+            ..finding
+        });
+    }
     let Value::Object(mut members) = input else {
         return Err(wrong_form(format!("parameters must be an object, found {kind}")));
     };
@@ -123,6 +130,13 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
         other => other,
     };
     Ok(parameters.into_iter().map(|(name, each)| (name, value(each))).collect())
+}
+
+/// The name in the first line of a text of `name = value`, as files of Terraform and of shells have it.
+fn assigned(text: &str) -> Option<&str> {
+    let name = text.lines().next()?.split_once('=')?.0.trim();
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    is_name.then_some(name)
 }
 
 /// The message about an object without the member `parameters`.
@@ -160,6 +174,22 @@ pub fn missing(parameter: &Parameter) -> Finding {
         format!("pass --set {name}=VALUE, supply it in a parameters file, or declare a 'defaultValue'")
     };
     Finding { help: Some(help), ..Finding::new(&MISSING, message) }
+}
+
+/// A parameter of an included document that has neither a value nor a default.
+pub fn not_included(parameter: &Parameter) -> Finding {
+    let name = &parameter.name.value;
+    let advice = if parameter.data_type.value.is_secure() {
+        format!("supply '{name}' in the 'parametersFile' of the include")
+    } else {
+        format!("supply '{name}' in the include, as in {}, or declare a 'defaultValue'", included(name))
+    };
+    Finding { help: Some(advice), ..missing(parameter) }
+}
+
+/// The property of an include that has a value for a parameter.
+pub(crate) fn included(name: &str) -> String {
+    format!("parametersContent: '{{parameters: {{{name}: VALUE}}}}'")
 }
 
 /// How many parameters a message names.
@@ -238,14 +268,31 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     }
     let (name, wanted) = (&parameter.name.value, article(data_type));
     let help = match Spelling::of(&[type_of(data_type)], value) {
+        _ if is_no_json(data_type, value) && data_type == DataType::Array => {
+            "a value on the command line is JSON: text is in double quotes, as in '[\"a\", \"b\"]'".to_owned()
+        }
         _ if is_no_json(data_type, value) => {
             "a value on the command line is JSON: members are in double quotes, as in '{\"a\": 1}'".to_owned()
         }
+        _ if data_type == DataType::Array && value.as_str().is_some() => {
+            "write it as a list: [a, b]; on the command line as JSON: '[\"a\", \"b\"]'".to_owned()
+        }
+        _ if let Some(truth) = truth(data_type, value) => format!("write {truth}"),
         Some(form) => form.help().to_owned(),
         None => format!("the document declares it as '{}'", data_type.as_str()),
     };
     let message = format!("parameter '{name}' must be {wanted}, found {}", described(value));
     Err(Finding { help: Some(help), ..Finding::new(&WRONG_TYPE, message) })
+}
+
+/// The truth that a text of YAML 1.1 or of other tools was meant as.
+fn truth(data_type: DataType, value: &Value) -> Option<bool> {
+    let text = value.as_str().filter(|_| data_type == DataType::Bool)?.to_lowercase();
+    match &*text {
+        "yes" | "on" | "y" | "true" | "1" | "enabled" => Some(true),
+        "no" | "off" | "n" | "false" | "0" | "disabled" => Some(false),
+        _ => None,
+    }
 }
 
 /// Returns whether a text was meant as the object or array that it is not.

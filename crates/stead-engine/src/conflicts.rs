@@ -7,6 +7,7 @@ use std::sync::Arc;
 use stead_core::budget::Budget;
 use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts, share_paths};
 use stead_core::diag::Diagnostic;
+use stead_core::document::Over;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, StatedNeeds, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
@@ -202,6 +203,33 @@ impl Session {
         let news =
             news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found, self.system_root()));
         news.chain(differing.map(|found| disagreement(graph, found))).collect()
+    }
+
+    /// The conflicts among the iterations of loops whose properties are computed from their items: these are known before anything
+    /// runs.
+    pub fn loop_conflicts(&self, prepared: &Prepared) -> Vec<Diagnostic> {
+        let (graph, budget) = (&prepared.graph, Budget::new(Budget::DOCUMENT));
+        let is_iteration = |id: NodeId| {
+            let node = graph.node(id);
+            says_claims(node) && node.stated.is_none() && node.iteration.is_some() && is_unconditional(graph, id)
+        };
+        let computed = |id: NodeId| {
+            let (node, properties) = (graph.node(id), graph.declaration(id).properties.as_ref()?);
+            let view =
+                graph.static_view((node.scope, node.iteration.as_deref()), &prepared.facts, &*self.vault, &budget);
+            let known = evaluate_known(properties, &view);
+            is_written_out(&known).then(|| (id, Arc::new(known.literal())))
+        };
+        let ids = graph.order.iter().copied().filter(|id| is_iteration(*id));
+        let desired: HashMap<NodeId, Arc<Value>> = ids.filter_map(computed).collect();
+        if desired.is_empty() {
+            return Vec::new();
+        }
+        let of = |id: NodeId| desired.get(&id);
+        let found = self.conflicts_among(graph, of);
+        let found = found.iter().filter(|found| found.about != Contradiction::SamePart);
+        let differing = found.filter(|found| !is_same(graph, found, |one, other| agree(of(one), of(other))));
+        differing.map(|found| finding(graph, found, self.system_root())).collect()
     }
 
     fn states_among<'g>(
@@ -402,9 +430,14 @@ fn warnings(graph: &Graph, found: &[Conflict], root: Option<&Path>) -> Vec<Diagn
 
 /// The desired state of an instance, if it is known before anything runs that it will be reached.
 fn settled(graph: &Graph, id: NodeId) -> Option<&Arc<Value>> {
-    let unconditional = |id: NodeId| graph.declaration(id).condition.is_none();
     let stated = graph.node(id).stated.as_ref()?;
-    std::iter::successors(Some(id), |id| graph.container(*id)).all(unconditional).then_some(stated)
+    is_unconditional(graph, id).then_some(stated)
+}
+
+/// Returns whether neither an instance nor what it is nested in has a condition.
+fn is_unconditional(graph: &Graph, id: NodeId) -> bool {
+    let has_none = |id: NodeId| graph.declaration(id).condition.is_none();
+    std::iter::successors(Some(id), |id| graph.container(*id)).all(has_none)
 }
 
 /// Returns whether two desired states are equal, or one agrees with the other on a part of it.
@@ -422,7 +455,12 @@ fn finding(graph: &Graph, found: &Conflict, root: Option<&Path>) -> Diagnostic {
     let Conflict { first, second, about, path } = found;
     let path = &*as_stated(root, path);
     let (one, other) = (graph.label(*first), graph.label(*second));
-    Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message((&one, &other), *about, path))
+    let place = graph.declaration(*second).name.span;
+    let message = message((&one, &other), *about, path);
+    if let Some(advice) = use_the_item(graph, (*first, *second)) {
+        return Diagnostic::warning(&CONFLICT, place, message).with_help(advice);
+    }
+    Diagnostic::warning(&CONFLICT, place, message)
         .with_label(graph.declaration(*first).name.span, "the other one")
         .with_help(match about {
             _ if stead_resources::account_at(path).is_some() => "let both state the same, or remove one of them",
@@ -432,6 +470,18 @@ fn finding(graph: &Graph, found: &Conflict, root: Option<&Path>) -> Diagnostic {
             Contradiction::Existence | Contradiction::SamePart => "remove one of them",
             Contradiction::Purged => "add the name to the 'entries' of the directory, or remove one of them",
         })
+}
+
+/// The advice about two iterations of one loop.
+fn use_the_item(graph: &Graph, (first, second): (NodeId, NodeId)) -> Option<String> {
+    let (one, other) = (graph.node(first), graph.node(second));
+    let is_loop = (one.scope, one.declaration) == (other.scope, other.declaration) && one.iteration.is_some();
+    let innermost = graph.declaration(second).copy.last().filter(|_| is_loop)?;
+    let item = match &innermost.over {
+        Over::Each { called, .. } => format!("its item, {}()", called.value),
+        Over::Count(_) => "its index, copyIndex()".to_owned(),
+    };
+    Some(format!("both are of the loop '{}': use {item}, in the path", innermost.name.value))
 }
 
 fn message((one, other): (&str, &str), about: Contradiction, path: &Path) -> String {

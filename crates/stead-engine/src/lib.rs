@@ -61,6 +61,7 @@ mod things;
 mod uncertain;
 mod undo;
 mod watch;
+mod watched_files;
 mod wildcards;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, RefusedDocument, RefusedDocuments};

@@ -94,6 +94,11 @@ impl Prepared {
         each_once(documents.chain(self.commands_without_test()).collect())
     }
 
+    /// Those of them about what is not read as it was meant, which a run gives as well.
+    pub(crate) fn misreadings(&self) -> Vec<Diagnostic> {
+        each_once(self.graph.scopes.iter().flat_map(|scope| scope.document.misreadings(&self.sources)).collect())
+    }
+
     /// A warning for each command that runs on every apply.
     fn commands_without_test(&self) -> impl Iterator<Item = Diagnostic> {
         let is_handler = |id: NodeId| {

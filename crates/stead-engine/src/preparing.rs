@@ -219,7 +219,8 @@ impl Session {
                     }
                     return Ok(Prepared { warnings: findings, ..prepared });
                 }
-                Resolution::Faulty { findings: wrong, rest } => {
+                Resolution::Faulty { findings: mut wrong, rest } => {
+                    self.suggest_types(&mut wrong);
                     findings.extend(wrong);
                     let rest = rest.map(|graph| Box::new(self.prepared(&document, graph, facts)));
                     return Err(Unusable { rest, ..Unusable::new(&document, findings, &self.sources) });
@@ -281,7 +282,13 @@ impl Session {
     pub fn with_properties(&self, mut unusable: Unusable, mode: Mode) -> Unusable {
         // Programs are asked nothing for those who may not run the document.
         let rest = unusable.rest.take().filter(|rest| rest.graph.refused(self.machine.elevated).is_none());
-        unusable.findings.extend(rest.iter().flat_map(|rest| self.check_properties(rest, mode)));
+        // Properties of an include are checked where its document is read.
+        let known =
+            unusable.findings.iter().filter(|finding| *finding.code == codes::BAD_INCLUDE && finding.help.is_some());
+        let known: BTreeSet<_> = known.filter_map(|finding| finding.span).collect();
+        let wrong = rest.iter().flat_map(|rest| self.check_properties(rest, mode));
+        let is_new = |finding: &Diagnostic| finding.span.is_none_or(|span| !known.contains(&span));
+        unusable.findings.extend(wrong.filter(is_new));
         unusable
     }
 

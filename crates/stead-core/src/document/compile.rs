@@ -96,9 +96,13 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// The item of a loop around that was meant by a word that is not a function.
+    /// The item of a loop around that was meant by a word that is not a function, or by what Terraform calls it.
     fn item_meant(&self, text: &str, fault: &Fault) -> Option<Help> {
-        let word = text.get(fault.at.clone()).filter(|_| *fault.code == codes::UNKNOWN_FUNCTION)?;
+        let word = text.get(fault.at.clone())?;
+        if let (true, Some(item)) = (["each", "each.value", "item"].contains(&word), self.items.last()) {
+            return Some(Help::Item { wrong: word.to_owned(), called: format!("{item}()") });
+        }
+        let word = Some(word).filter(|_| *fault.code == codes::UNKNOWN_FUNCTION)?;
         let meant = Meant::word(word, self.items.iter().map(|item| &**item))?;
         Some(Help::Meant { wrong: word.to_owned(), meant })
     }

@@ -17,6 +17,9 @@ pub(super) enum Owner {
     Part(&'static str),
 }
 
+/// The part of a document that declares a parameter, as the subject of a message.
+pub(super) const PARAMETER: &str = "a parameter";
+
 /// The kinds of DSC that hold other instances.
 const KINDS: [&str; 3] = ["Group", "Include", "Assertion"];
 
@@ -35,6 +38,7 @@ impl Owner {
         match self {
             Self::Document => foreign::AT_DOCUMENTS,
             Self::Instance => foreign::AT_INSTANCES,
+            Self::Part(PARAMETER) => foreign::AT_PARAMETERS,
             Self::Part(_) => &[],
         }
     }

@@ -225,7 +225,18 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     where_it(&["vars", "locals", "values"], Object, Key("variables")),
     where_it(&["params", "inputs"], Object, Key("parameters")),
     row(
-        &["tasks", "states", "steps", "instances", "configuration", "packages", "services", "files"],
+        &[
+            "tasks",
+            "pretasks",
+            "posttasks",
+            "states",
+            "steps",
+            "instances",
+            "configuration",
+            "packages",
+            "services",
+            "files",
+        ],
         Example(&["resources: [{name: example, type: Stead/File, properties: {path: example}}]"], HERE),
     ),
     row(
@@ -243,8 +254,58 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
         ),
     ),
     row(&["version"], Key("contentVersion")),
+    row(
+        &["hosts", "targets", "nodes", "inventory", "serial"],
+        Advice(
+            "remove it: the command says for which machines a document is, `stead apply --host web` or \
+             `stead apply --hosts FILE --where role=web`",
+        ),
+    ),
+    row(
+        &["become", "becomeuser", "sudo", "remoteuser", "runas"],
+        Advice("remove it, and run stead as root: `sudo stead apply`; everything runs as the user that stead runs as"),
+    ),
+    row(
+        &["gatherfacts"],
+        Advice("remove it: facts are read where an expression has them, as in \"[facts('os.family')]\""),
+    ),
+    row(
+        &["handlers", "handler"],
+        Example(&[ON_CHANGES], " at an instance below 'resources' that is to run only after a change of the other one"),
+    ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
     row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
+];
+
+/// Words of a parameter.
+pub const AT_PARAMETERS: &[ForeignWords] = &[
+    where_it(
+        &["sensitive", "secret", "secure", "nolog", "masked", "ephemeral"],
+        NO,
+        Advice("remove it: only a parameter of the type 'secureString' or 'secureObject' is a secret"),
+    ),
+    row(
+        &["sensitive", "secret", "secure", "nolog", "masked", "ephemeral"],
+        Form(
+            &["type: secureString"],
+            " in place of the type that it has: its values are secrets, and it has no default",
+        ),
+    ),
+    where_it(
+        &["required", "mandatory"],
+        NO,
+        Example(&["defaultValue: text"], ": a parameter that has one is optional"),
+    ),
+    row(&["required", "mandatory"], Advice("remove it: a parameter without 'defaultValue' is required")),
+    row(&["optional", "nullable"], Example(&["defaultValue: text"], ": a parameter that has one is optional")),
+    row(&["value"], Key("defaultValue")),
+    row(&["enum", "choices", "options", "oneof", "values", "validvalues", "validateset"], Key("allowedValues")),
+    row(&["min", "minimum"], Key("minValue")),
+    row(&["max", "maximum"], Key("maxValue")),
+    row(
+        &["pattern", "regex", "validation", "validate", "constraint", "constraints"],
+        Advice("remove it: 'allowedValues', 'minValue', 'maxValue', 'minLength' and 'maxLength' limit a value"),
+    ),
 ];
 
 /// Words in the properties of an instance, of which only those count that lead to a property of its resource.
@@ -290,6 +351,15 @@ const IN_PROPERTIES: &[ForeignWords] = &[
     where_it(&["absent"], YES, Inside("_exist: false", "")),
     where_it(&["absent"], NO, Inside("_exist: true", "")),
 ];
+
+/// Returns what a word of other tools is in a document: the place where they have it, and what to write there, wherever no value and no
+/// type beside it says otherwise.
+pub fn foreign_meanings(word: &str) -> Vec<(&'static str, String)> {
+    let tables = [("a document", AT_DOCUMENTS), ("an instance", AT_INSTANCES), ("a parameter", AT_PARAMETERS)];
+    let site = || Site::<Never> { value: None, type_name: None };
+    let meant = tables.into_iter().filter_map(|(place, table)| Some((place, meaning(table, word, site())?.advice())));
+    meant.collect()
+}
 
 /// Returns what a word of another tool in the properties of an instance is there, where its resource has that.
 pub fn property_meaning<L>(word: &str, value: Option<&Node<L>>, known: &[String]) -> Option<Meaning> {
@@ -348,12 +418,20 @@ impl Meaning {
     pub fn explain(self, finding: Diagnostic, word: &str, written: Option<&str>) -> Diagnostic {
         match self {
             Key(key) => finding.with_meant(word, &Meant::only(key), written),
-            Directive(name) => finding.with_help(format!("write it as '{name}', inside 'directives'")),
-            Property(name) => finding.with_help(format!("write it as '{name}', inside 'properties'")),
-            Inside(form, note) => finding.with_help(format!("write `{form}` inside 'properties'{note}")),
-            Form(forms, place) => finding.with_help(format!("write {}{place}", quoted(forms))),
-            Example(forms, place) => finding.with_help(format!("write, for example, {}{place}", quoted(forms))),
-            Advice(advice) => finding.with_help(advice),
+            other => finding.with_help(other.advice()),
+        }
+    }
+
+    /// What to write in place of the word, in words.
+    pub fn advice(self) -> String {
+        match self {
+            Key(key) => format!("write it as '{key}'"),
+            Directive(name) => format!("write it as '{name}', inside 'directives'"),
+            Property(name) => format!("write it as '{name}', inside 'properties'"),
+            Inside(form, note) => format!("write `{form}` inside 'properties'{note}"),
+            Form(forms, place) => format!("write {}{place}", quoted(forms)),
+            Example(forms, place) => format!("write, for example, {}{place}", quoted(forms)),
+            Advice(advice) => advice.to_owned(),
         }
     }
 }

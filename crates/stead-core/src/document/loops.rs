@@ -40,7 +40,12 @@ impl Reader<'_> {
     }
 
     fn one_loop(&mut self, node: Node) -> Option<Copy> {
-        let (span, entries) = self.object(node, "'copy'")?;
+        let form = match &node.kind {
+            Kind::Number(count) => format!("copy: {{name: items, count: {count}}}"),
+            _ => "copy: {name: items, each: [a, b]}".to_owned(),
+        };
+        let span = node.span;
+        let entries = self.object_like(node, "'copy'", &form)?;
         let mut parts = LoopParts::default();
         for Entry { key, key_span, value } in entries {
             if value.kind != Kind::Null {
@@ -85,7 +90,7 @@ impl Reader<'_> {
     /// Reports what a loop lacks, and what it says twice.
     fn check_loop(&mut self, parts: &LoopParts, span: Span) {
         if parts.place("name").is_none() {
-            self.missing(span, "'copy'", "name", "copyIndex() finds the loop by its name");
+            self.loop_without_name(span);
         }
         let refused = |place, message: &str, help: &str| {
             Diagnostic::error(&codes::LOOP, place, message.to_owned()).with_help(help.to_owned())
@@ -131,7 +136,32 @@ impl Reader<'_> {
         self.report(Diagnostic::error(&codes::LOOP, called.span, message).with_help(help));
     }
 
+    /// Reports a loop that has no name, with the change that gives it one.
+    fn loop_without_name(&mut self, span: Span) {
+        let start = Span { end: span.start, ..span };
+        let finding = Diagnostic::error(&codes::MISSING_KEY, start, "'copy' needs the key 'name'")
+            .with_help("add a name, such as 'name: items': copyIndex() and 'dependsOn' find the loop by it");
+        let before = self.text.and_then(|text| text.get(..span.start as usize)).unwrap_or_default();
+        let column = before.rsplit('\n').next().unwrap_or_default();
+        let is_first = column.bytes().all(|byte| byte == b' ');
+        self.report(match self.written(span) {
+            Some(written) if written.starts_with('{') => {
+                let inside = Span { start: span.start + 1, end: span.start + 1, ..span };
+                finding.with_fix(inside, "name: items, ")
+            }
+            Some(_) if is_first => finding.with_fix(start, format!("name: items\n{column}")),
+            _ => finding,
+        });
+    }
+
     fn loop_count(&mut self, node: Node) -> Option<Template> {
+        if let Some(count) = node.as_str().and_then(|text| text.parse::<u64>().ok()) {
+            let message = "'count' must be a number of instances or an expression, found text";
+            let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
+            let finding = finding.with_help("write it without quotes").with_fix(node.span, count.to_string());
+            self.report(finding);
+            return Some(Template { span: node.span, kind: Kind::Number(count.into()) });
+        }
         if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::Reader;
+use super::fields::{Owner, PARAMETER, Reader};
+use super::foreign::Site;
 use super::{DataType, Named, Output, Parameter, Template, UserFunction, codes};
 use crate::diag::Diagnostic;
 use crate::expr::NAMESPACE;
@@ -103,11 +104,14 @@ impl Reader<'_> {
                 "maxLength" => parameter.max_length = self.size(&value, "'maxLength'"),
                 "description" => parameter.description = self.string(value, "'description'").map(|text| text.value),
                 "metadata" => {}
-                _ => self.unknown_key(&key, key_span, "a parameter", PARAMETER_KEYS),
+                _ => {
+                    let site = Site { value: Some(&value), type_name: None };
+                    self.unknown_key_at(&key, key_span, (Owner::Part(PARAMETER), PARAMETER_KEYS), site);
+                }
             }
         }
         if !has_type {
-            self.missing(name_span, "a parameter", "type", &format!("it is one of {}", type_words()));
+            self.missing(name_span, PARAMETER, "type", &format!("it is one of {}", type_words()));
         }
         parameter.data_type = data_type?;
         self.check_bounds(&parameter);

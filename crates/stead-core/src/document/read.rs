@@ -166,24 +166,6 @@ pub(super) fn instance_directive_names() -> impl Iterator<Item = &'static str> {
     others.into_iter().chain(Relation::ALL.map(|(word, _)| word))
 }
 
-/// Returns whether a text identifies an instance in the form of PowerShell: `[Type]name`.
-fn is_older_id(text: &str) -> bool {
-    let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    parts.is_some_and(|(type_name, name)| {
-        let is_name = type_name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c));
-        is_name && !type_name.is_empty() && name.starts_with(|c: char| c.is_alphanumeric() || c == '_')
-    })
-}
-
-/// One id that stands alone, as an element of a list in brackets; `None` where it may be several or something else, or where quotes
-/// would make it another text.
-fn one_id(written: &str) -> Option<String> {
-    match written.strip_prefix(['"', '\'']) {
-        Some(inner) => (inner.starts_with('[') || !inner.contains(',')).then(|| written.to_owned()),
-        None => (!written.contains(['\\', ',', '[', ']', '{', '}', '"', '\''])).then(|| format!("\"{written}\"")),
-    }
-}
-
 fn is_variable_name(text: &str) -> bool {
     let name = text.strip_suffix('*').unwrap_or(text);
     !text.is_empty()
@@ -374,13 +356,28 @@ impl Reader<'_> {
 
     fn instances(&mut self, node: Node) -> Vec<Instance> {
         if let Kind::Object(_) = node.kind {
-            self.wrong_kind(&node, "'resources'", Expected::List);
+            self.instances_by_name(&node);
             return Vec::new();
         }
         let items = self.array(node, "'resources'");
         let mut instances = Vec::with_capacity(items.len());
         instances.extend(items.into_iter().filter_map(|item| self.instance(item)));
         instances
+    }
+
+    /// Reports `resources` that are an object of instances by their names.
+    fn instances_by_name(&mut self, node: &Node) {
+        let entries = node.entries().unwrap_or_default();
+        match entries.iter().find(|entry| entry.value.get("type").is_some()) {
+            Some(first) => {
+                let message = "'resources' must be a list, found an object";
+                let name = shown(&first.key);
+                let help =
+                    format!("write '- name: {name}' in place of '{name}:', and the keys below it as deep as 'name'");
+                self.report(Diagnostic::error(&codes::WRONG_KIND, first.key_span, message).with_help(help));
+            }
+            None => self.wrong_kind(node, "'resources'", Expected::List),
+        }
     }
 
     fn instance(&mut self, node: Node) -> Option<Instance> {
@@ -505,32 +502,6 @@ impl Reader<'_> {
 
     fn mode(&mut self, node: Node) -> Option<Spanned<ConfigurationMode>> {
         self.word(node, "'configurationMode'", &ConfigurationMode::ALL)
-    }
-
-    /// A list of ids of instances, or of names.
-    fn ids(&mut self, node: Node, (key, key_span): (&str, Span)) -> Vec<Template> {
-        let items = self.id_list(node, (key, key_span));
-        let id = |item: Node| match item.as_str().filter(|text| is_older_id(text)) {
-            // The id that is meant is suggested later, where the other instances are known.
-            Some(text) => Some(Template { span: item.span, kind: Kind::String(text.into()) }),
-            None => self.text_value(item, &format!("an element of '{key}'")),
-        };
-        items.into_iter().filter_map(id).collect()
-    }
-
-    /// The elements of a list of ids. One id that stands alone is read as a list of one.
-    fn id_list(&mut self, node: Node, (key, key_span): (&str, Span)) -> Box<[Node]> {
-        let written = self.written(node.span).filter(|_| node.as_str().is_some()).map(str::to_owned);
-        let Some(written) = written.filter(|written| !written.contains('\n')) else {
-            return self.array(node, &format!("'{key}'"));
-        };
-        let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, format!("'{key}' must be a list, found text"));
-        let finding = finding.with_help("write it as a list, in brackets or behind a dash");
-        self.report(match one_id(&written).filter(|_| key_span.end <= node.span.start) {
-            Some(element) => finding.with_fix(node.span, format!("[{element}]")),
-            None => finding,
-        });
-        Box::new([node])
     }
 
     /// A list of patterns of paths.

@@ -203,6 +203,9 @@ impl Evaluator<'_> {
         let value = question.settle(self.environment.variable(name), absent);
         value.map_err(|stop| match self.environment.parameter(name) {
             Answer::Value(_) | Answer::Open(_) => helped(stop, || format!("it is a parameter: parameters('{name}')")),
+            _ if self.environment.is_declared(name) => helped(stop, || {
+                "it is declared further down: a variable sees those above it, so move its declaration up".to_owned()
+            }),
             _ => stop,
         })
     }

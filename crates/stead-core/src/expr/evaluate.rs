@@ -59,7 +59,8 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
             })
         }
         (Value::Array(_), Key::Index(other)) => {
-            Err(wrong(format!("Invalid index: an array is indexed with an integer, not with a {}", other.kind())))
+            let message = format!("Invalid index: an array is indexed with an integer, not with a {}", other.kind());
+            Err(wrong(message).with_help("an element is selected by its position: [0] is the first one"))
         }
         (Value::Object(_), Key::Index(other)) => {
             Err(wrong(format!("Invalid index: an object is indexed with a string, not with a {}", other.kind())))

@@ -156,6 +156,13 @@ pub enum Help {
     Advice(String),
     /// This is missing at the place.
     Missing(&'static str),
+    /// A word is the item of a loop, which is called like a function.
+    Item {
+        /// The word that is there, with members behind it.
+        wrong: String,
+        /// The call, with the same members.
+        called: String,
+    },
     /// Other words were probably meant.
     Meant {
         /// The word that is there.
@@ -182,6 +189,7 @@ impl fmt::Display for Help {
         match self {
             Self::Advice(advice) => f.write_str(advice),
             Self::Missing(text) => write!(f, "add the missing '{text}'"),
+            Self::Item { called, .. } => write!(f, "the item of a loop is called like a function: write {called}"),
             Self::Meant { meant, .. } => meant.fmt(f),
         }
     }
@@ -197,9 +205,13 @@ impl Fault {
                 |side: &str| side.trim().chars().all(|c| c.is_alphanumeric() || c == '_') && !side.trim().is_empty();
             sides.is_some_and(|(before, behind)| is_word(before) && is_word(behind.trim_end_matches(']')))
         };
-        let is_read = || ["[parameters.", "[variables.", "[facts."].iter().any(|read| text.starts_with(read));
-        let is_expression =
-            is_read() || text.contains(['(', '\'', '"', '$', '?']) || self.code != &codes::UNEXPECTED || is_operator();
+        let is_item = matches!(self.help, Some(Help::Item { .. }));
+        let is_of_others = || text.get(self.at.clone()).is_some_and(syntax::is_of_others);
+        let is_expression = is_item
+            || is_of_others()
+            || text.contains(['(', '\'', '"', '$', '?'])
+            || self.code != &codes::UNEXPECTED
+            || is_operator();
         if is_expression {
             return self;
         }
@@ -221,6 +233,10 @@ impl Fault {
             Some(help @ Help::Missing(text)) => {
                 let place = Span::new(span.source, span.start, span.start);
                 finding.with_help(help.to_string()).with_fix(place, *text)
+            }
+            Some(help @ Help::Item { wrong, called }) => {
+                let finding = finding.with_help(help.to_string());
+                if written == Some(wrong.as_str()) { finding.with_fix(span, called.clone()) } else { finding }
             }
             Some(Help::Meant { wrong, meant }) => finding.with_meant(wrong, meant, written),
             None => finding,
@@ -285,6 +301,10 @@ pub trait Environment {
     /// `variables(name)`
     fn variable(&self, _name: &str) -> Answer {
         Answer::NotHere
+    }
+    /// Returns whether a variable of that name is declared, if only behind the place.
+    fn is_declared(&self, _variable: &str) -> bool {
+        false
     }
     /// `reference(id)`: what the instance answered.
     fn reference(&self, _id: &ResourceId) -> Answer {

@@ -9,6 +9,7 @@
 //!
 //! Space and line breaks may stand between any two tokens; within text, `''` is one quote.
 
+mod hints;
 mod lexer;
 
 use std::ops::Range;
@@ -21,6 +22,7 @@ use super::{Fault, Help};
 use crate::diag::{Code, Meant, counted};
 use crate::value::Value;
 use crate::visible::is_obeyed;
+pub(super) use hints::is_of_others;
 use lexer::{Lexer, Token};
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
@@ -214,15 +216,25 @@ impl<'t> Parser<'t> {
             at: self.at.clone(),
             help: match (&self.token, wanted) {
                 (Token::End, END) => Some(Help::Missing("]")),
+                (Token::Word, END) => self.operator().or_else(|| self.help_for(wanted).map(Help::from)),
                 _ => self.help_for(wanted).map(Help::from),
             },
         }
+    }
+
+    /// The advice about an operator that is a word.
+    fn operator(&self) -> Option<Help> {
+        let behind = self.lexer.text.get(self.at.end..)?;
+        hints::operator(self.word(&self.at), self.word(&(0..self.at.start)), behind).map(Help::from)
     }
 
     /// Returns advice about the token that is probably missing where something else stands.
     fn help_for(&self, wanted: &str) -> Option<&'static str> {
         match (&self.token, wanted) {
             (Token::Close, END) => Some("remove the ')': it closes nothing"),
+            (Token::Comma, END) => Some(
+                "an expression is one function call: of two conditions and(a, b) or or(a, b), of a list createArray(a, b)",
+            ),
             (Token::Text(_) | Token::Word | Token::Integer, END) => {
                 Some("an expression is one function call; use concat() or format() to join values")
             }
@@ -317,23 +329,29 @@ impl<'t> Parser<'t> {
     /// A name without parentheses behind it.
     fn no_call(&self, name: &str, at: Range<usize>) -> Fault {
         let is_first = self.word(&(0..at.start)).trim() == "[";
-        let reads = |word: &str| ["parameters", "variables", "facts"].contains(&word);
-        let read = name.split_once('.').filter(|(word, _)| reads(word));
-        let help = if let Some((function, member)) = read {
-            format!("write {function}('{member}')")
-        } else if functions().iter().any(|function| function.name == name) {
-            format!("call it: {name}()")
+        let help: Help = if let Some(item) = hints::item(name, self.is_item) {
+            item
+        } else if let Some(read) = hints::read(name) {
+            read.into()
+        } else if hints::is_function(name) {
+            match self.token {
+                Token::Word => format!("its arguments stand in parentheses: {name}(...)").into(),
+                _ => format!("call it: {name}()").into(),
+            }
+        } else if let Some(advice) = hints::loop_of_others(name) {
+            advice.into()
         } else if is_first {
             let text = self.lexer.text.lines().next().unwrap_or_default();
-            format!("text that begins with '[' is an expression; for literal text write '[{}'", shown(text))
+            format!("text that begins with '[' is an expression; for literal text write '[{}'", shown(text)).into()
         } else if ["map(", "filter("].iter().any(|function| self.lexer.text.contains(function)) {
-            format!(
-                "a function without a name is lambda('{name}', ...), and in it lambdaVariables('{name}') is its value"
-            )
+            let meant = format!("lambda('{name}', ...), and in it lambdaVariables('{name}') is its value");
+            format!("a function without a name is {meant}").into()
         } else {
-            format!("strings are written in single quotes: '{name}'; the value of a parameter is parameters('{name}')")
+            let read = format!("the value of a parameter is parameters('{name}')");
+            format!("strings are written in single quotes: '{name}'; {read}").into()
         };
-        fault(&codes::UNEXPECTED, at, format!("Unable to parse: '{name}' is not a function call"), &help)
+        let message = format!("Unable to parse: '{name}' is not a function call");
+        Fault { code: &codes::UNEXPECTED, message, at, help: Some(help) }
     }
 
     fn call(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
@@ -412,7 +430,12 @@ impl<'t> Parser<'t> {
     fn member(&mut self) -> Result<(AccessStep, usize), Fault> {
         self.bump()?;
         if self.token != Token::Word {
-            let help = "members with other characters are written ['name']".to_owned();
+            let help = match self.token {
+                Token::Integer => {
+                    format!("an element of a list is selected by its position: [{}]", self.word(&self.at))
+                }
+                _ => "members with other characters are written ['name']".to_owned(),
+            };
             return Err(Fault { help: Some(help.into()), ..self.unexpected("the name of a member behind '.'") });
         }
         let (_, at) = self.bump()?;
@@ -433,26 +456,6 @@ fn in_namespace(name: &str) -> Option<&str> {
     name.strip_prefix(NAMESPACE)?.strip_prefix('.')
 }
 
-/// The function that other languages call by a name.
-fn of_other_languages(name: &str) -> Option<&'static str> {
-    const NAMES: [(&[&str], &str); 12] = [
-        (&["upper", "uppercase", "ucase", "upcase"], "toUpper"),
-        (&["lower", "lowercase", "lcase", "downcase"], "toLower"),
-        (&["len", "size", "count"], "length"),
-        (&["env", "getenv", "environ"], "envvar"),
-        (&["eq", "equal", "is"], "equals"),
-        (&["gt"], "greater"),
-        (&["lt"], "less"),
-        (&["strip", "trimspace", "chomp"], "trim"),
-        (&["str", "tostring", "to_string", "to_s"], "string"),
-        (&["b64encode", "base64encode"], "base64"),
-        (&["b64decode", "base64decode"], "base64ToString"),
-        (&["default", "ifnull", "nvl", "coalescelist"], "coalesce"),
-    ];
-    let lower = name.to_lowercase();
-    NAMES.iter().find(|(words, _)| words.contains(&&*lower)).map(|(_, function)| *function)
-}
-
 fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
     find(name).ok_or_else(|| {
         let names = || functions().iter().map(|function| function.name);
@@ -460,7 +463,7 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
             Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
             None => match names()
                 .find(|each| in_namespace(each) == Some(name))
-                .or_else(|| of_other_languages(name))
+                .or_else(|| hints::function_of_others(name))
                 .map(Meant::only)
                 .or_else(|| Meant::word(name, names()))
             {

@@ -11,7 +11,7 @@ use crate::budget::Cost;
 use crate::diag::{Diagnostic, Meant, nearest};
 use crate::document::{Document, Exclusive, Relation};
 use crate::expr::{Placed, Subexpression, Template, expressions};
-use crate::id::{NodeId, ResourceId};
+use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest;
 use crate::text::{Span, locate};
 use crate::value::Value;
@@ -369,10 +369,14 @@ struct Named {
 }
 
 fn named(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Named {
-    let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    let (stated, name) = parts.map_or((None, text), |(stated, name)| (Some(stated), name));
+    let (stated, name) = stated_parts(text);
     let graph = &builder.graph;
-    let members = graph.scope(origin.scope).members.iter().filter(|id| *graph.node(**id).name == *name);
+    let has_path = |id: NodeId| {
+        let properties = graph.declaration(id).properties.as_ref().filter(|_| name.starts_with('/'));
+        properties.and_then(|properties| properties.get("path")).and_then(Template::as_str) == Some(name)
+    };
+    let is_meant = |id: &&NodeId| *graph.node(**id).name == *name || has_path(**id);
+    let members = graph.scope(origin.scope).members.iter().filter(is_meant);
     let is_stated = |id: &ResourceId| {
         let is_it = |stated: &str| {
             [id.type_name.as_str(), id.type_name.short()].iter().any(|it| it.eq_ignore_ascii_case(stated))
@@ -387,6 +391,25 @@ fn named(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Named {
     Named { ids, others, near }
 }
 
+/// The type and the name in an id of PowerShell, `[File]a`, of Puppet, `File['a']`, and in `Stead/File/a`.
+fn stated_parts(text: &str) -> (Option<&str>, &str) {
+    let of_powershell = || text.strip_prefix('[')?.split_once(']');
+    let of_puppet = || {
+        let (stated, name) = text.strip_suffix(']')?.split_once('[')?;
+        let is_type = !stated.is_empty() && stated.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '/'));
+        is_type.then_some((stated, name.trim_matches(['\'', '"'])))
+    };
+    let of_path = || text.rsplit_once('/').filter(|(stated, _)| TypeName::parse(stated).is_ok());
+    let parts = of_powershell().or_else(of_puppet).or_else(of_path);
+    parts.map_or((None, text), |(stated, name)| (Some(stated), name))
+}
+
+/// Returns whether an instance is what Puppet calls a file: a directory or a link is one as well.
+fn is_file_of_puppet(text: &str, id: &ResourceId) -> bool {
+    let is_file = stated_parts(text).0.is_some_and(|stated| stated.eq_ignore_ascii_case("file"));
+    is_file && !text.starts_with('[') && ["Stead/Directory", "Stead/Symlink"].contains(&id.type_name.as_str())
+}
+
 impl Named {
     /// The finding with what to write, and with the change that writes it where there is only one.
     fn explain(self, finding: Diagnostic, link: Link, written: Option<&str>, text: &str) -> Diagnostic {
@@ -395,8 +418,22 @@ impl Named {
             if matches!(link, Link::Names(_)) { format!("[{call}]") } else { call }
         };
         match (&*self.ids, self.others.first()) {
+            ([id], _) if text.starts_with('/') => {
+                let found = with_id(finding, &form(id), written, text);
+                let note = "; what lies in a path or uses it comes after it without this";
+                Diagnostic { help: found.help.map(|help| help + note), ..found }
+            }
             ([id], _) => with_id(finding, &form(id), written, text),
-            ([], Some(other)) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
+            ([], Some(other)) => {
+                let what = format!("'{}' is of type '{}'", other.name, other.type_name);
+                match &*self.others {
+                    [only] if is_file_of_puppet(text, only) => {
+                        let found = with_id(finding, &form(only), written, text);
+                        Diagnostic { help: found.help.map(|help| format!("{what}: {help}")), ..found }
+                    }
+                    _ => finding.with_help(what),
+                }
+            }
             ([], None) => match &*self.near {
                 [id] => finding.with_help(format!("did you mean '{}'? Write {}", id.name, form(id))),
                 _ => finding.with_help("write [resourceId('Owner/Type', 'name')]"),

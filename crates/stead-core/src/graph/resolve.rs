@@ -255,7 +255,11 @@ impl Builder<'_> {
             }
             (None, None) => {
                 if self.inputs.values == Values::Required && is_used() {
-                    self.wrong_parameter(id, parameters::missing(parameter), Some(parameter.name.span), supplied);
+                    let finding = match self.graph.scope(id).container {
+                        Some(container) if self.is_include(container) => parameters::not_included(parameter),
+                        _ => parameters::missing(parameter),
+                    };
+                    self.wrong_parameter(id, finding, Some(parameter.name.span), supplied);
                 }
                 return None;
             }

@@ -80,6 +80,10 @@ impl Environment for ScopeView<'_> {
         self.look_up(name, |scope| &scope.variables, open, |scope| scope.open.variables.iter().collect())
     }
 
+    fn is_declared(&self, variable: &str) -> bool {
+        self.visible().any(|scope| scope.document.variables.iter().any(|each| each.name.value == variable))
+    }
+
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
         let Some(innermost) = self.iteration else { return Answer::NotHere };
         match innermost.outward().find(|each| loop_name.is_none_or(|name| name == &*each.name)) {
@@ -137,6 +141,9 @@ impl Environment for StaticView<'_> {
     }
     fn variable(&self, name: &str) -> Answer {
         self.0.variable(name)
+    }
+    fn is_declared(&self, variable: &str) -> bool {
+        self.0.is_declared(variable)
     }
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
         self.0.copy_index(loop_name)

@@ -3,6 +3,7 @@
 use super::{FoundResource, Resources};
 use crate::diag::{Diagnostic, Meant};
 use crate::document::codes;
+use crate::expr::codes::ARGUMENT_VALUE;
 use crate::id::TypeName;
 use crate::text::Sources;
 
@@ -30,7 +31,11 @@ const TYPES: &[(&[&str], &str)] = &[
 
 /// Adds to findings about types without an owner the type that was probably meant.
 pub fn suggest_types(findings: &mut [Diagnostic], resources: &dyn Resources, sources: &Sources) {
-    for finding in findings.iter_mut().filter(|finding| *finding.code == codes::TYPE_NAME && finding.fix.is_none()) {
+    let is_type = |finding: &&mut Diagnostic| {
+        let is_argument = *finding.code == ARGUMENT_VALUE && finding.message.contains("is not a resource type");
+        (*finding.code == codes::TYPE_NAME || is_argument) && finding.fix.is_none()
+    };
+    for finding in findings.iter_mut().filter(is_type) {
         let Some(written) = finding.span.and_then(|span| sources.text(span)) else { continue };
         let word = written.trim_matches(['"', '\'']);
         if let Some(meant) = type_meant(word, resources) {

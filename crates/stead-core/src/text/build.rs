@@ -9,7 +9,7 @@ use super::anchors::{Anchors, Repeated, TooMuch};
 use super::limits::Limits;
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
-use super::{Entry, Kind, Node, SourceId, Span, codes, unquoted};
+use super::{Entry, Kind, Node, SourceId, Span, characters, codes, foreign_tags, unquoted};
 use crate::diag::{Diagnostic, Findings};
 use crate::value::Number;
 
@@ -31,6 +31,8 @@ pub(super) struct Builder<'t> {
     nodes: usize,
     /// The last piece that was read: a scalar, an alias, an opening or a whole list or object.
     last: Span,
+    /// Whether a word begins with a no-break space.
+    has_no_break: bool,
 }
 
 /// A list or an object that has not ended.
@@ -62,6 +64,7 @@ impl<'t> Builder<'t> {
             anchors: Anchors::new(text, limits.aliases),
             nodes: 0,
             last: Span::new(source, 0, 0),
+            has_no_break: false,
         }
     }
 
@@ -109,6 +112,11 @@ impl<'t> Builder<'t> {
     /// Returns the number of levels that are allowed.
     pub(super) fn depth(&self) -> usize {
         self.limits.depth
+    }
+
+    /// Returns whether a key or a value begins with a no-break space.
+    pub(super) fn has_no_break(&self) -> bool {
+        self.has_no_break
     }
 
     /// The last complete piece.
@@ -260,9 +268,7 @@ impl<'t> Builder<'t> {
     }
 
     fn unknown_tag(&mut self, tag: &str, place: Span) {
-        let message = format!("the tag '{tag}' has no meaning here and is ignored");
-        let help = "put text that starts with an exclamation mark in quotes";
-        self.report(Diagnostic::warning(&codes::TAG_UNKNOWN, place, message).with_help(help));
+        self.report(foreign_tags::finding(tag, place));
     }
 
     fn tag_mismatch(&mut self, tag: &str, place: Span, found: &str) {
@@ -284,6 +290,12 @@ impl<'t> Builder<'t> {
             _ => at,
         };
         self.last = at;
+        if style == ScalarStyle::Plain {
+            self.has_no_break |= characters::begins_with_no_break(text);
+            if let Some(finding) = characters::between_quotes(self.slice(at), at) {
+                self.report(finding);
+            }
+        }
         let tag = self.tag(tag, span);
         if let Some(key) = self.expected_key() {
             // The parser writes a tilde where nothing stands; as a key, nothing is the empty text.
@@ -428,8 +440,16 @@ impl<'t> Builder<'t> {
             };
             let message = format!("the key '{}' occurs twice, the last value counts", shown(&member.key));
             let finding = Diagnostic::warning(&codes::DUPLICATE, member.key_span, message);
-            self.findings
-                .push(finding.with_label(first.key_span, "this value is ignored").with_help("remove one of them"));
+            let help = match (&first.value.kind, &member.value.kind) {
+                (Kind::Array(_), Kind::Array(_)) => {
+                    format!("put the elements of both below one '{}'", shown(&member.key))
+                }
+                (Kind::Object(_), Kind::Object(_)) => {
+                    format!("put the members of both below one '{}'", shown(&member.key))
+                }
+                _ => "remove one of them".to_owned(),
+            };
+            self.findings.push(finding.with_label(first.key_span, "this value is ignored").with_help(help));
             *first = member;
         }
         kept

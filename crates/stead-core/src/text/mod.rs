@@ -3,8 +3,10 @@
 mod anchors;
 mod block;
 mod build;
+mod characters;
 pub use crate::diag::codes::text as codes;
 mod flow;
+mod foreign_tags;
 mod form;
 mod format;
 mod keys;

@@ -6,7 +6,7 @@ use granit_parser::{Options, Parser, ScanError};
 
 use super::build::{Builder, Stop};
 use super::limits::Limits;
-use super::{Node, SourceId, Span, block, codes, flow, syntax};
+use super::{Node, SourceId, Span, block, characters, codes, flow, syntax};
 use crate::diag::{Diagnostic, Findings};
 
 /// Reads one YAML or JSON document.
@@ -44,7 +44,9 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
         let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
         return (None, vec![finding.with_help("remove both")]);
     }
-    if let Some(tree) = flow::read(source, &text, limits).or_else(|| block::read(source, &text, limits)) {
+    let is_quick = !characters::are_in(&text);
+    let quick = || flow::read(source, &text, limits).or_else(|| block::read(source, &text, limits));
+    if let Some(tree) = is_quick.then(quick).flatten() {
         return (Some(tree), Vec::new());
     }
     let mut passes = passes(text.len());
@@ -66,10 +68,14 @@ fn passes(bytes: usize) -> usize {
 
 fn too_long(source: SourceId, text: &str, limits: &Limits) -> Diagnostic {
     let at = (0..=limits.bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let at = u32::try_from(at).unwrap_or(u32::MAX);
+    let at = offset(at);
     let message = format!("the text has {} bytes, the limit is {}", text.len(), limits.bytes);
     Diagnostic::error(&codes::LIMIT, Span::new(source, at, at), message)
         .with_help("split the document; the mark shows where the limit is reached")
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 type Pass = (Option<Node>, Vec<Diagnostic>, Option<syntax::Patch>);
@@ -88,6 +94,14 @@ fn pass(source: SourceId, text: &str, limits: &Limits, faults: &mut Vec<Diagnost
             false
         }
     };
+    let is_suspect = !root || builder.has_no_break();
+    let span = |start, end| builder.span(offset(start), offset(end));
+    let mut no_breaks = if is_suspect { characters::no_breaks(text, span) } else { Vec::new() };
+    no_breaks.truncate(limits.findings);
+    if !no_breaks.is_empty() {
+        faults.clear();
+        return (None, no_breaks, None);
+    }
     let (tree, findings) = builder.finish(root);
     (tree, findings, patch)
 }

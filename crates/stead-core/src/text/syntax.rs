@@ -14,7 +14,13 @@ pub(super) struct Patch {
     range: Range<usize>,
 }
 
-/// Makes quoted text of an expression without quotes.
+impl Patch {
+    fn of(span: Span) -> Self {
+        Self { range: span.start as usize..span.end as usize }
+    }
+}
+
+/// Makes quoted text of what must be in quotes.
 pub(super) fn apply(text: &mut String, patch: &Patch) {
     let Some(old) = text.get(patch.range.clone()) else { return };
     let inner = old.get(1..old.len().saturating_sub(1)).unwrap_or_default();
@@ -31,6 +37,14 @@ pub(super) fn explain(error: &ScanError, builder: &Builder<'_>) -> (Diagnostic, 
         let finding = unquoted(text.get(range.clone()).unwrap_or_default(), span);
         let one_line = finding.fix.is_some();
         return (finding, one_line.then_some(Patch { range }));
+    }
+    if let Some(range) = asterisk_before(text, at, builder.open_bracket().is_some() || is_in_brackets(text, at)) {
+        let span = builder.span(position(range.start), position(range.end));
+        let written = text.get(range).unwrap_or_default();
+        let message = "text that starts with '*' must be in quotes: YAML reads it as an alias";
+        let finding = Diagnostic::error(&codes::ALIAS, span, message).with_help("put it in quotes");
+        let finding = finding.with_fix(span, format!("'{}'", written.replace('\'', "''")));
+        return (finding, Some(Patch::of(span)));
     }
     (Fault { builder, text, at }.finding(error.kind()), None)
 }
@@ -55,6 +69,31 @@ fn unquoted_around(text: &str, at: usize) -> Option<Range<usize>> {
             (start <= at && at <= end).then_some(start..end)
         },
     )
+}
+
+/// The value that begins with an asterisk and that the fault at `at` stands in, if it does: as the first word it would be an alias.
+fn asterisk_before(text: &str, at: usize, is_in_brackets: bool) -> Option<Range<usize>> {
+    let line = text.get(..at)?.rfind('\n').map_or(0, |found| found + 1);
+    let before = text.get(line..text.len().min(at + 1)).or_else(|| text.get(line..at))?;
+    let start = before.rmatch_indices('*').map(|(found, _)| line + found).find(|start| starts_value(text, *start))?;
+    let end = value_end(text, start, is_in_brackets);
+    (text.get(start..end)?.contains(' ') && at < end).then_some(start..end)
+}
+
+/// Where a value without quotes ends that starts at `start`: at the end of its line, at a comment, and in brackets at what separates it.
+fn value_end(text: &str, start: usize, is_in_brackets: bool) -> usize {
+    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let comment = line.find(" #").unwrap_or(line.len());
+    let separator = line.find([',', ']', '}']).filter(|_| is_in_brackets).unwrap_or(line.len());
+    let value = line.get(..comment.min(separator)).unwrap_or_default();
+    start + value.trim_end().len()
+}
+
+/// Returns whether a list or an object in brackets is open here, judging by the line.
+fn is_in_brackets(text: &str, at: usize) -> bool {
+    let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+    let count = |brackets: [char; 2]| line.matches(brackets).count();
+    count(['[', '{']) > count([']', '}'])
 }
 
 /// Returns whether a value can start here, judging by what stands before it on the line.
@@ -223,7 +262,7 @@ impl<'t> Fault<'_, 't> {
             ),
             K::UnexpectedCharacter { character } => {
                 let message = format!("text cannot start with the character {character}");
-                self.syntax(message, "put the text in quotes")
+                self.in_quotes(self.syntax(message, "put the text in quotes"))
             }
             K::MappingValueNotAllowed if self.continues_above() => self.indentation(),
             K::MappingValueNotAllowed => {
@@ -252,6 +291,17 @@ impl<'t> Fault<'_, 't> {
 
     fn syntax(&self, message: String, help: &str) -> Diagnostic {
         Diagnostic::error(&codes::SYNTAX, self.here(), message).with_help(help)
+    }
+
+    /// The finding with the change that puts the text at the fault in quotes, up to the end of its value.
+    fn in_quotes(&self, finding: Diagnostic) -> Diagnostic {
+        let is_in_brackets = self.builder.open_bracket().is_some() || is_in_brackets(self.text, self.at);
+        let end = value_end(self.text, self.at, is_in_brackets);
+        let written = self.text.get(self.at..end).filter(|_| starts_value(self.text, self.at));
+        match written.filter(|written| !written.is_empty() && !written.contains(": ") && !written.ends_with(':')) {
+            Some(written) => finding.with_fix(self.span(self.at..end), format!("'{}'", written.replace('\'', "''"))),
+            None => finding,
+        }
     }
 
     fn indentation(&self) -> Diagnostic {

@@ -10,9 +10,7 @@ use stead_core::value::Value;
 use stead_resources::builtin_of;
 
 use super::Pass;
-
-/// Properties of built-in types that are lists of files.
-const FILES: [&str; 2] = ["restartedAfter", "reloadedAfter"];
+use crate::watched_files::WATCHED;
 
 /// A finding for each file of a service that is the id or the name of an instance.
 pub(super) fn check(pass: &Pass<'_>) -> Vec<Diagnostic> {
@@ -20,7 +18,7 @@ pub(super) fn check(pass: &Pass<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (id, node) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         let Some(properties) = graph.declaration(id).properties.as_ref() else { continue };
-        for property in FILES {
+        for property in WATCHED {
             let Some(Kind::Array(files)) = properties.get(property).map(|files| &files.kind) else { continue };
             // Few instances have such a property, and looking for the type takes longer.
             if builtin_of(&node.manifest).is_none() {

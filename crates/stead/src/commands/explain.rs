@@ -4,6 +4,7 @@ use stead_core::diag;
 use stead_core::document;
 use stead_core::expr;
 use stead_core::manifest::Implementation;
+use stead_core::text;
 use stead_core::visible::visible_but;
 use stead_engine::{DocumentKey, InvokeError, PropertyReference, ResourceCall, Session};
 
@@ -23,7 +24,7 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
         }
         return Exit::Success;
     };
-    let found = match code(subject).or_else(|| word(subject)).or_else(|| keys(subject)) {
+    let found = match code(subject).or_else(|| word(subject)).or_else(|| keys(subject)).or_else(|| foreign(subject)) {
         Some(text) => Ok(text),
         None if is_below_a_key(subject) => {
             let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
@@ -110,6 +111,15 @@ fn of_topic(topic: &document::Topic) -> String {
         form => format!("\n  {}\n", form.replace('\n', "\n  ")),
     };
     format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
+}
+
+/// A word of other tools, which a document says in another way. What a resource here is called is not foreign.
+fn foreign(subject: &str) -> Option<String> {
+    let is_own = built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
+    let meanings = if is_own { Vec::new() } else { document::foreign_meanings(subject) };
+    let line = |(place, advice): &(&str, String)| format!("At {place}: {advice}\n");
+    let lines: String = meanings.iter().map(line).collect();
+    (!lines.is_empty()).then(|| format!("'{subject}' is a word of other tools.\n\n{lines}"))
 }
 
 /// Keys of documents by their path, such as `directives.onChanges`, or by the end of it where no resource is called so.
@@ -205,9 +215,14 @@ fn property(resource: &ResourceCall, name: &str) -> Result<String, Unknown> {
     let found: String =
         properties.iter().filter(|each| is_within(&each.name)).map(PropertyReference::to_text).collect();
     if found.is_empty() {
-        let near = diag::nearest(name, properties.iter().map(|property| property.name.as_str()));
+        let names: Vec<String> = properties.iter().map(|property| property.name.clone()).collect();
+        let foreign = document::property_meaning::<text::Never>(name, None, &names).map(|meaning| match meaning {
+            document::Meaning::Property(meant) => format!("it is called '{meant}' here"),
+            other => other.advice(),
+        });
+        let near = || diag::nearest(name, names.iter().map(String::as_str)).map(diag::did_you_mean);
         let message = format!("'{}' has no property '{name}'", reference.manifest.type_name);
-        return Err(Unknown { message, help: near.map(diag::did_you_mean) });
+        return Err(Unknown { message, help: foreign.or_else(near) });
     }
     Ok(format!("{} {}\n\n{found}", reference.manifest.type_name, reference.manifest.version))
 }

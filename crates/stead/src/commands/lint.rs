@@ -59,7 +59,8 @@ fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
             let modules = session.module_warnings(&prepared);
             let advice = prepared.advice();
             let warnings = prepared.warnings.iter().cloned();
-            let all = warnings.chain(mismatches).chain(advice).chain(portable).chain(modules).collect();
+            let loops = session.loop_conflicts(&prepared);
+            let all = warnings.chain(loops).chain(mismatches).chain(advice).chain(portable).chain(modules).collect();
             (session, all, is_usable.then_some(prepared.graph.nodes.len()))
         }
     };

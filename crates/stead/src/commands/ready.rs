@@ -44,8 +44,12 @@ pub(super) fn get_ready(
     }
     let policy = session.policy(reconcile, &prepared.reconcile);
     let policy = policy.map_err(|findings| refuse(&findings, &session, view.output))?;
-    check_properties(&session, &prepared, mode, view.output)?;
-    warn(view, &distinct(&prepared.warnings), &prepared.sources);
+    // Nobody wrote a document that was made.
+    let is_written = matches!(request.origin, Origin::Path(_));
+    let misread = if is_written { session.misreadings(&prepared) } else { Vec::new() };
+    let warnings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misread).collect();
+    check_properties(&session, (&prepared, &warnings), mode, view.output)?;
+    warn(view, &distinct(&warnings), &prepared.sources);
     let width = request.width.of(&session, &prepared);
     Ok(Ready { session, prepared, policy, parts: request.parts.clone(), width })
 }
@@ -177,12 +181,17 @@ fn unknown_part(unknown: &UnknownPart) -> Vec<String> {
 }
 
 /// Refuses a document with properties that its resources do not accept. Programs may be asked for that.
-fn check_properties(session: &Session, prepared: &Prepared, mode: Mode, output: Output) -> Result<(), Exit> {
+fn check_properties(
+    session: &Session,
+    (prepared, warnings): (&Prepared, &[Diagnostic]),
+    mode: Mode,
+    output: Output,
+) -> Result<(), Exit> {
     let mismatches = session.check_properties(prepared, mode);
     if mismatches.is_empty() && !session.cancel().is_cancelled() {
         return Ok(());
     }
-    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
+    let findings: Vec<Diagnostic> = warnings.iter().cloned().chain(mismatches).collect();
     Err(refuse_unless_cancelled(&findings, session, output))
 }
 

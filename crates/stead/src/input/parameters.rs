@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use stead_core::diag::{Diagnostic, nearest};
+use stead_core::diag::{Diagnostic, Meant, did_you_mean, nearest};
 use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
@@ -95,7 +95,12 @@ pub(crate) fn contributions(
     // A large document is read twice only where that is needed.
     let is_needed = !environment.is_empty() || !from.single.is_empty();
     let declared = if is_needed { declared(from.document) } else { BTreeMap::new() };
+    let set: Vec<String> = environment.iter().map(|(name, _)| name.clone()).collect();
     for (name, value) in environment {
+        all.extend(
+            near_variable(&name, &declared, &set)
+                .map(|warning| Contribution { warnings: vec![warning], ..Contribution::default() }),
+        );
         if let Some(is_text) = declared.get(&name) {
             let place = format!("<environment variable {VARIABLE}{name}>");
             all.push(one_parameter(session, place, &name, (&value, *is_text)).into());
@@ -168,6 +173,18 @@ pub(crate) fn of_environment() -> Vec<(String, String)> {
         Some((name, value.ok()?))
     });
     variables.collect()
+}
+
+/// A warning about a variable that hardly is for another document: it is near to a parameter of this one, which has none.
+fn near_variable(name: &str, declared: &BTreeMap<String, bool>, set: &[String]) -> Option<String> {
+    if declared.contains_key(name) {
+        return None;
+    }
+    let meant = Meant::name(name, declared.keys().map(String::as_str))?.into_words();
+    let is_free = meant.iter().all(|meant| !set.contains(meant));
+    let meant: Vec<String> = meant.iter().map(|meant| format!("{VARIABLE}{meant}")).collect();
+    let hint = did_you_mean(&meant.join("' or '"));
+    is_free.then(|| format!("{VARIABLE}{name}: the document has no parameter '{name}'; its value is not used; {hint}"))
 }
 
 /// The parameters that a document declares, and which of them are text. A document that cannot be read declares none: it

@@ -73,7 +73,7 @@ crate::codes! {
          instead (E0202): without it the run would be another one.\n";
     STAYS_TEXT = "W0220", "an expression that stays text",
         "An expression is evaluated where the text begins with `[` and ends with `]`. Within other text it stays as it is, as in \
-         DSC v3, and so do the placeholders of other tools, such as `{{ port }}`, `${HOME}`, `${var.port}`, `%{port}` and `<%= @port %>`. Put the parts together:\n\n\
+         DSC v3, and so do the placeholders of other tools, such as `{{ port }}`, `${HOME}`, `${var.port}`, `${parameters('port')}`, `%{port}` and `<%= @port %>`. Put the parts together:\n\n\
          ```yaml\nproperties: {path: port, content: \"[concat('port ', string(parameters('port')))]\"}\n```\n\n\
          For longer texts there is `Stead/Template`. `stead lint` and editors report the first one of each text. In paths: every `{{ … }}`, \
          `${NAME}` and `$NAME` in capitals. Elsewhere, and of other forms: those that name a parameter or a variable of the document, and \
@@ -81,7 +81,7 @@ crate::codes! {
          instances and in properties of `Stead/` types that no program reads, in a single line without signs of a shell. A text of up to 80 bytes \
          that is nothing but a call of one of these, or of a function that returns text, such as `concat`, is reported without its brackets. Not \
          reported are other calls, such as `[concat('a', 'b')]` within a text, since programs have such texts too, and the texts of \
-         `Stead/Template`, defaults of parameters, `metadata` and files that are read. A run reports none.\n";
+         `Stead/Template`, defaults of parameters, `metadata` and files that are read. A run reports them as well.\n";
     SECRET_IN_CLEAR = "W0221", "a secret in plain text",
         "`stead lint` reports what has the form of a secret: the default of a parameter that is secure or named as a secret, a \
          private key, an AWS access key, tokens of GitHub and GitLab, the password in a URL, a token in the query of one \

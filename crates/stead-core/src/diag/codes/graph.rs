@@ -98,6 +98,10 @@ crate::codes! {
          the service of this machine, and a path in its text is one of this machine. `stead plan` and `check` run them, too, to test.\n\n\
          `--skip Stead/Command` leaves such instances out, with everything that depends on them. To run them in the other system, start\n\
          stead in it, with chroot(1), systemd-nspawn(1) or in a container.";
+    UNKNOWN_FILE = "W0537", "a file whose changes count does not exist",
+        "A service restarts or reloads after a change of the files in `restartedAfter` and `reloadedAfter`. A file that is neither on\n\
+         the machine nor created by the document never changes. It is reported where the document manages one that differs by a\n\
+         letter; what a package brings may come later.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
          say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\

@@ -53,7 +53,7 @@ crate::codes! {
         "A tag such as `!!int` says what kind of value follows. This value is not of that kind. Usually the tag can be \
          left out.\n";
     TAG_UNKNOWN = "W0115", "a tag without a meaning here",
-        "Tags such as `!secret` are a private matter of programs that define them. The tag is ignored and the value is \
+        "Tags such as `!unit` are a private matter of programs that define them. The tag is ignored and the value is \
          read as if it had none. Known are `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!seq` and `!!map`.\n\n\
          To write text that starts with an exclamation mark, put it in quotes.\n";
     NUMBER = "E0116", "a number that cannot be kept",
@@ -76,4 +76,15 @@ crate::codes! {
     TOO_MANY = "E0121", "too many findings",
         "There is more wrong with the text than is worth printing. The first findings are shown; fix them and try \
          again.\n";
+    NO_BREAK = "E0122", "a no-break space where a space is meant",
+        "A no-break space (U+00A0) looks like a space and is text to YAML: in front of a key it is a part of the key, and in front of a \
+         value a part of the value. Web pages, chats and word processors put it into what is copied from them. Write a space in its \
+         place; `stead lint --fix` does so. In a text of several lines, and in quotes, it is kept.\n";
+    TYPOGRAPHIC = "W0123", "a value in typographic quotes",
+        "YAML knows the quotes `\"` and `'`. Typographic quotes, which word processors and web pages write in their place, are a part \
+         of the text. If that is meant, put all of it in plain quotes: `'\u{201c}text\u{201d}'`.\n";
+    TAG_FOREIGN = "E0124", "a tag that another program computes",
+        "Programs define tags of their own: `!vault` is text that Ansible decrypts, and `!Sub` is a function of CloudFormation. Here \
+         the value would be used as it is written, which nobody means. The message says how a document says it.\n\n\
+         To write text that starts with an exclamation mark, put it in quotes.\n";
 }

@@ -64,8 +64,10 @@ impl Reader {
 struct Forms {
     /// The beginning of a call in brackets, as in `[parameters('port')]`.
     call: Regex,
-    /// `{{ port }}`, with what stands between.
+    /// `{{ port }}` and `${{ port }}`, with what stands between.
     braces: Regex,
+    /// `${parameters('port')}`, with what stands between.
+    call_in_braces: Regex,
     /// `${HOME}` or `$HOME`, but neither `$Inner` nor `$A` of a class of Java.
     variable: Regex,
     /// `${var.port}`, as Terraform has it, and what reads a member of something alike.
@@ -86,7 +88,8 @@ struct Meant {
 
 static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
     call: pattern(r"\[[A-Za-z][A-Za-z0-9.]*\("),
-    braces: pattern(r"\{\{-?\s*([^{}]*?)\s*-?\}\}"),
+    braces: pattern(r"\$?\{\{-?\s*([^{}]*?)\s*-?\}\}"),
+    call_in_braces: pattern(r"\$\{\s*([A-Za-z][A-Za-z0-9.]*\([^{}]*?)\s*\}"),
     variable: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Z_][A-Z0-9_]+)\b)"),
     member: pattern(
         r"\$\{\s*(?:var|vars|local|locals|param|params|parameter|parameters|variables)\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}",
@@ -173,6 +176,9 @@ impl Document {
     }
 
     fn meant(&self, text: &str, reader: Reader) -> Vec<Meant> {
+        if !text.contains(['[', '{', '$', '<']) && !text.ends_with(')') {
+            return Vec::new();
+        }
         let forms = &*FORMS;
         // Two brackets say that one is meant, although only at the beginning of a text they mean it.
         let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
@@ -180,7 +186,7 @@ impl Document {
         let calls = begins.filter_map(|begin| self.call_at(text, begin, &OWN));
         let mut found: Vec<Meant> = calls.chain(self.call_without_brackets(text)).collect();
         let name_or = |other: fn(&str) -> Option<String>| move |name: &str| self.read_of(name).or_else(|| other(name));
-        let known = name_or(|_| None);
+        let known = |name: &str| self.read_of(name).or_else(|| self.expression_of(name));
         if reader == Reader::Path {
             found.extend(each_of(&forms.braces, text, name_or(|_| Some("parameters('NAME')".to_owned()))));
             found.extend(each_of(&forms.variable, text, name_or(|name| Some(format!("envvar('{name}')")))));
@@ -189,6 +195,7 @@ impl Document {
             found.extend(all_of(&forms.braces, text, known));
         }
         found.extend(each_of(&forms.member, text, known));
+        found.extend(each_of(&forms.call_in_braces, text, |call| self.expression_of(call)));
         found.extend(all_of(&forms.ruby, text, known));
         if reader == Reader::Plain && is_no_program(text) {
             found.extend(all_of(&forms.shell, text, known));
@@ -231,6 +238,16 @@ impl Document {
             _ => format!("string({inner})"),
         };
         Some(Meant { range, expression })
+    }
+
+    /// The expression for what stands between braces: a call as it is written in brackets, or `parameters.NAME`.
+    fn expression_of(&self, inner: &str) -> Option<String> {
+        let bracketed = format!("[{inner}]");
+        if let Some(meant) = self.call_at(&bracketed, 0, &OWN).filter(|meant| meant.range.end == bracketed.len()) {
+            return Some(meant.expression);
+        }
+        let (of, name) = inner.split_once('.')?;
+        ["parameters", "variables", "params", "vars"].contains(&of).then(|| self.read_of(name))?
     }
 
     /// The expression for a parameter or a variable as text; `None` where there is none of that name.

@@ -12,8 +12,8 @@ use crate::text::{Kind, Leaf as _, Sources};
 pub use schema::is_schema_of_documents;
 
 impl Document {
-    /// Warnings about secrets in clear, about expressions and placeholders that stay text, and about a `$schema` that does not
-    /// exist, in the order written.
+    /// Warnings about secrets in clear, about what is not read as it was meant, and about a `$schema` that does not exist, in the order
+    /// written.
     ///
     /// Guarantees: no message has a part of a secret. A long text costs as much as a search of it.
     pub fn advice(&self, sources: &Sources) -> Vec<Diagnostic> {
@@ -23,6 +23,16 @@ impl Document {
         found.extend(secrets);
         found.sort_by_key(|finding| finding.span);
         found
+    }
+
+    /// Those about what is not read as it was meant, which a run gives as well: expressions and placeholders that stay text.
+    pub fn misreadings(&self, sources: &Sources) -> Vec<Diagnostic> {
+        let found = literal::expressions_as_text(self, sources, &[]);
+        if found.is_empty() {
+            found
+        } else {
+            literal::expressions_as_text(self, sources, &secrets::in_clear(self, sources))
+        }
     }
 }
 

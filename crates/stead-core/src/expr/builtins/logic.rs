@@ -50,9 +50,14 @@ fn order(mut arguments: Arguments, verdict: fn(Ordering) -> bool) -> BuiltinResu
     match (arguments.any(), arguments.any()) {
         (Value::Number(left), Value::Number(right)) => Ok(compare(&left, &right).is_some_and(verdict).into()),
         (Value::String(left), Value::String(right)) => Ok(verdict(left.cmp(&right)).into()),
-        _ => {
+        (left, right) => {
             let message = "Arguments must be of the same type (both numbers or both strings)";
-            Err(Wrong { argument: None, ..Wrong::kind(0, message) })
+            let wrong = Wrong { argument: None, ..Wrong::kind(0, message) };
+            Err(match (&left, &right) {
+                (Value::String(_), _) => wrong.with_help("convert the first one with int()"),
+                (_, Value::String(_)) => wrong.with_help("convert the second one with int()"),
+                _ => wrong,
+            })
         }
     }
 }

@@ -115,9 +115,10 @@ pub(super) fn is_word(c: char) -> bool {
 
 fn stray(found: char, start: usize) -> Fault {
     let help = match found {
-        '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '`' => {
-            "strings are written in single quotes; for text that begins with '[' write '[['"
+        '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' => {
+            "this is a typographic quote; strings are written in plain single quotes, as in 'a'"
         }
+        '"' | '`' => "strings are written in single quotes; for text that begins with '[' write '[['",
         '+' => "there are no operators; use add(a, b), or concat(a, b) for strings",
         '*' => "there are no operators; use mul(a, b)",
         '/' => "there are no operators; use div(a, b)",

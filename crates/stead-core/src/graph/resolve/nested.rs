@@ -9,7 +9,7 @@ use crate::graph::scope::stated_at;
 use crate::graph::{Expansion, ExpansionFinding, NestingPurpose, Role, ScopeId, codes};
 use crate::id::NodeId;
 use crate::manifest::{Implementation, Manifest, ResourceKind};
-use crate::parameters::Supplied;
+use crate::parameters::{self, Supplied};
 use crate::text::{self, Limits, Span};
 use crate::value::{Object, Value};
 use std::ffi::OsStr;
@@ -17,6 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{INCLUDED, MAX_INCLUDED, MAX_NESTING, SUPPLIED};
+
+/// The type that includes a document.
+const INCLUDE: &str = "Microsoft.DSC/Include";
+/// Words for the values of its parameters.
+const PARAMETERS: [&str; 4] = ["parameters", "params", "vars", "variables"];
 
 impl Builder<'_> {
     /// Builds what is nested in an instance, if it is of a kind that holds others.
@@ -139,7 +144,8 @@ impl Builder<'_> {
             self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
-        self.check_include(properties, span)?;
+        let place = |name: &str| stated_at(instance.properties.as_ref()?, &format!("/{name}"))?.1;
+        self.check_include(properties, span, place)?;
         let folder = self.folder(id);
         let document = self.included_text(properties, INCLUDED, (&folder, span))?;
         let Some(Included { name, text, path }) = document else {
@@ -164,6 +170,10 @@ impl Builder<'_> {
         usable.then(|| self.scope(&Arc::new(document), (folder, Some(id), None), &supplied))
     }
 
+    pub(super) fn is_include(&self, id: NodeId) -> bool {
+        self.graph.declaration(id).type_name.value.as_str().eq_ignore_ascii_case(INCLUDE)
+    }
+
     /// The folder of the document that an instance is declared in.
     fn folder(&self, id: NodeId) -> Arc<str> {
         Arc::clone(&self.graph.scope(self.graph.node(id).scope).folder)
@@ -180,13 +190,18 @@ impl Builder<'_> {
     }
 
     /// Reports properties of an include that do not exist.
-    fn check_include(&mut self, properties: &Object, span: Span) -> Option<()> {
+    fn check_include(&mut self, properties: &Object, span: Span, place: impl Fn(&str) -> Option<Span>) -> Option<()> {
         let known = || INCLUDED.into_iter().chain(SUPPLIED);
         let Some(unknown) = properties.keys().find(|key| known().all(|each| each != key.as_str())) else {
             return Some(());
         };
+        let span = place(unknown).unwrap_or(span);
         let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, format!("an include has no property '{unknown}'"));
         self.findings.push(match Meant::word(unknown, known()) {
+            _ if PARAMETERS.contains(&unknown.as_str()) => finding.with_help(format!(
+                "the values are a text, as in {}, or in a file that 'parametersFile' names",
+                parameters::included("NAME")
+            )),
             Some(meant) => finding.with_meant(unknown, &meant, self.sources.text(span)),
             None => finding,
         });
