@@ -90,6 +90,22 @@ impl DocumentKey {
         }
     }
 
+    /// The keys within it, those of its own first: of `directives` those of an instance and of a document.
+    pub fn within(&self) -> impl Iterator<Item = &'static Self> {
+        let is_of_part = ["", "resources"].contains(&self.below);
+        let path = self.path();
+        Self::all().iter().filter(move |key| {
+            let below = if is_of_part && key.below == path { Some(&*key.name) } else { None };
+            let name = below.or_else(|| key.path_within(self.part, &self.name));
+            name.is_some_and(|name| !name.contains('.'))
+        })
+    }
+
+    /// The rest of its name, where it is within a key of a part.
+    fn path_within(&self, part: Part, name: &str) -> Option<&str> {
+        self.name.strip_prefix(name).filter(|_| self.part == part)?.strip_prefix('.')
+    }
+
     /// Its type and its marks, in one line.
     pub fn summary(&self) -> String {
         std::iter::once(&self.kind).chain(&self.marks).map(String::as_str).collect::<Vec<_>>().join(", ")
@@ -101,6 +117,20 @@ impl DocumentKey {
         let mut text = format!("{} ({title})\n\n{}\n\n{}\n", self.path(), self.summary(), self.description);
         if !self.example.is_empty() {
             let _ = write!(text, "\n  {}\n", self.example.replace('\n', "\n  "));
+        }
+        text + &self.contents()
+    }
+
+    /// The keys within it, a line each behind the part that they belong to.
+    fn contents(&self) -> String {
+        let (mut text, mut part) = (String::new(), None);
+        let width = self.within().map(|key| key.path().len()).max().unwrap_or_default();
+        for key in self.within() {
+            if part.replace(key.part) != Some(key.part) {
+                let _ = write!(text, "\n{}:\n", key.part.title());
+            }
+            let about = key.description.split_inclusive(". ").next().unwrap_or_default().trim_end_matches(['.', ' ']);
+            let _ = writeln!(text, "  {:width$}  {about}", key.path());
         }
         text
     }

@@ -3,13 +3,14 @@
 use serde_json::Value as Json;
 use stead_core::document::Part;
 use stead_core::expr::functions;
+use stead_core::text::Span;
 use stead_core::value::Value;
 use stead_engine::{DocumentKey, ResourceCall};
 use stead_resources::builtins;
 
 use crate::file::File;
 use crate::hover::resource;
-use crate::names::{DocumentName, DocumentNames};
+use crate::names::{DocumentName, DocumentNames, NamedInstance};
 use crate::place::{CursorContext, at};
 use crate::protocol::{CompletionItem, CompletionItemKind, InsertTextFormat, MarkupContent, TextEdit};
 
@@ -35,12 +36,15 @@ pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
         CursorContext::Fact => facts(file),
         CursorContext::Type => types(),
         CursorContext::IdType => of_document(names.as_ref(), |names| {
-            names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
+            names.instances.iter().map(|instance| instance.type_name.clone()).collect()
         }),
         CursorContext::IdName { type_name } => of_document(names.as_ref(), |names| {
-            let is_meant = |each: &&(String, String)| each.0.eq_ignore_ascii_case(type_name);
-            names.instances.iter().filter(is_meant).map(|(_, name)| name.clone()).collect()
+            let is_meant = |each: &&NamedInstance| each.type_name.eq_ignore_ascii_case(type_name);
+            names.instances.iter().filter(is_meant).map(|instance| instance.name.clone()).collect()
         }),
+        CursorContext::Instances { list } => {
+            names.as_ref().map(|names| other_instances(names, list, offset)).unwrap_or_default()
+        }
         CursorContext::Parameter => {
             of_document(names.as_ref(), |names| declared(names, |named| matches!(named, DocumentName::Parameter(_))))
         }
@@ -129,6 +133,27 @@ fn of_document(names: Option<&DocumentNames>, choose: impl Fn(&DocumentNames) ->
 
 fn declared(names: &DocumentNames, is_meant: impl Fn(&DocumentName) -> bool) -> Vec<String> {
     names.declared().filter(|mention| is_meant(&mention.named)).map(|mention| mention.named.name().to_owned()).collect()
+}
+
+/// The instances that another one can be related to, and for `dependsOn` the loops, which stand for all of theirs.
+fn other_instances(names: &DocumentNames, list: &str, offset: usize) -> Vec<Suggestion> {
+    let is_other = |span: Span| !(span.start as usize <= offset && offset <= span.end as usize);
+    let id = |instance: &NamedInstance| {
+        let NamedInstance { type_name, name, .. } = instance;
+        let quoted = format!("[resourceId('{type_name}', '{}')]", name.replace('\'', "''"));
+        Suggestion {
+            detail: Some(type_name.clone()),
+            text: Some(Json::from(quoted).to_string()),
+            ..item(name.clone(), CompletionItemKind::REFERENCE)
+        }
+    };
+    let all = |name: &String| Suggestion {
+        detail: Some("all instances of the loop".to_owned()),
+        ..item(name.clone(), CompletionItemKind::REFERENCE)
+    };
+    let instances = names.instances.iter().filter(|instance| is_other(instance.span)).map(id);
+    let loops = names.loops.iter().filter(|(_, span)| list == "dependsOn" && is_other(*span));
+    instances.chain(loops.map(|(name, _)| all(name))).collect()
 }
 
 fn types() -> Vec<Suggestion> {

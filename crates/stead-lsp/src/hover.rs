@@ -1,7 +1,8 @@
 //! The text about the word under the cursor.
 
+use stead_core::document::{Over, items_of};
 use stead_core::expr::{fact_at, functions};
-use stead_core::text::Node;
+use stead_core::text::{Kind, Node};
 use stead_engine::{DocumentKey, ResourceCall};
 
 use crate::file::File;
@@ -15,6 +16,7 @@ pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize
     let (text, root) = file.last_read().filter(|(text, _)| *text == file.text)?;
     let word = word_at(text, offset)?;
     let page = match at(text, offset).0 {
+        CursorContext::Function => loop_item(root, text.get(word.0..word.1)?)?,
         CursorContext::Parameter => parameter(root, text.get(word.0..word.1)?)?,
         CursorContext::Fact => fact(file, text.get(word.0..word.1)?)?,
         _ => match path_at(root, u32::try_from(offset).ok()?)? {
@@ -71,6 +73,25 @@ fn parameter(root: &Node, name: &str) -> Option<String> {
     let paragraphs = [format!("**{name}** (parameter: {})", stated("type")), stated("description").to_owned()];
     let paragraphs = paragraphs.into_iter().chain(values).filter(|paragraph| !paragraph.is_empty());
     Some(paragraphs.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// The loop that calls its items by this name: its own name, and what it goes over.
+fn loop_item(node: &Node, name: &str) -> Option<String> {
+    match &node.kind {
+        Kind::Array(items) => items.iter().find_map(|item| loop_item(item, name)),
+        Kind::Object(entries) if items_of(entries).any(|item| *item == *name) => {
+            let copy = node.get("copy")?;
+            let is_meant = |each: &&Node| {
+                each.get("each").is_some() && each.get("as").and_then(Node::as_str).unwrap_or(Over::ITEM) == name
+            };
+            let found = copy.items().unwrap_or(std::slice::from_ref(copy)).iter().find(is_meant)?;
+            let over = found.get("each")?.literal().to_redacted_json();
+            let called = found.get("name").and_then(Node::as_str).unwrap_or_default();
+            Some(format!("**{name}()** (the item of the loop '{called}')\n\nOf: `{over}`"))
+        }
+        Kind::Object(entries) => entries.iter().find_map(|entry| loop_item(&entry.value, name)),
+        _ => None,
+    }
 }
 
 /// The value of a fact on the machine of the editor.

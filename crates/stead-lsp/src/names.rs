@@ -50,11 +50,23 @@ pub(crate) enum NameForm {
     Id,
 }
 
+/// An instance, unless an expression computes its name.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedInstance {
+    /// As it is written.
+    pub(crate) type_name: String,
+    pub(crate) name: String,
+    /// Where it stands.
+    pub(crate) span: Span,
+}
+
 /// Everything that a document declares and uses, in the order written.
+#[derive(Default)]
 pub(crate) struct DocumentNames {
     pub(crate) mentions: Vec<Mention>,
-    /// The type of each instance as it is written, with its name.
-    pub(crate) instances: Vec<(String, String)>,
+    pub(crate) instances: Vec<NamedInstance>,
+    /// The name of each loop, and where its instance stands.
+    pub(crate) loops: Vec<(String, Span)>,
     /// What its loops call their items.
     pub(crate) items: BTreeSet<String>,
 }
@@ -63,7 +75,7 @@ impl DocumentNames {
     pub(crate) fn of(text: &str, root: &Node) -> Self {
         let mut sources = Sources::default();
         sources.add(Source::new("", text));
-        let mut names = Self { mentions: Vec::new(), instances: Vec::new(), items: BTreeSet::new() };
+        let mut names = Self::default();
         names.document(root);
         names.uses(root, &sources);
         names.mentions.sort_by_key(|mention| mention.span);
@@ -107,7 +119,13 @@ impl DocumentNames {
                 && !is_expression(name.value)
             {
                 self.declare(DocumentName::instance(type_name, name.value), name.span);
-                self.instances.push((type_name.to_owned(), name.value.to_owned()));
+                let (type_name, name) = (type_name.to_owned(), name.value.to_owned());
+                self.instances.push(NamedInstance { type_name, name, span: instance.span });
+            }
+            if let Some(copy) = instance.get("copy") {
+                let names = copy.items().unwrap_or(std::slice::from_ref(copy)).iter();
+                let names = names.filter_map(|each| each.get("name").and_then(Node::as_str));
+                self.loops.extend(names.map(|name| (name.to_owned(), instance.span)));
             }
             if let Some(properties) =
                 instance.get("properties").filter(|properties| properties.get("resources").is_some())

@@ -1,6 +1,6 @@
 //! The context of a position in a document.
 
-use stead_core::document::Part;
+use stead_core::document::{Part, Relation};
 use stead_core::text::{self, Kind, Limits, Node, SourceId};
 
 /// The context of a position: the thing that is, or is to be, written there.
@@ -10,6 +10,8 @@ pub(crate) enum CursorContext {
     Key { part: Part, path: Vec<String> },
     /// The value of such a key, by its path.
     KeyValue { part: Part, path: Vec<String> },
+    /// An element of a list of instances, `dependsOn` or one of the directives, by the name of the list.
+    Instances { list: String },
     /// The type of an instance.
     Type,
     /// A key among the properties of an instance of this type; the path leads to the object that it is in.
@@ -182,7 +184,8 @@ pub(crate) fn classified(path: &[TreeStep]) -> CursorContext {
                 _ => CursorContext::Value { type_name, path },
             }
         }
-        [TreeStep::Member { name, .. }, inner @ ..] if !inner.is_empty() => match &**name {
+        own @ [TreeStep::Member { name, .. }, inner @ ..] if !inner.is_empty() => match &**name {
+            "dependsOn" => of_part(Part::Instance, own),
             "copy" => of_part(Part::Loop, inner),
             "directives" => of_part(Part::Directive, inner),
             "metadata" => of_part(Part::Metadata, inner),
@@ -219,8 +222,20 @@ fn of_part(part: Part, path: &[TreeStep]) -> CursorContext {
     }
     match path.last() {
         Some(TreeStep::Key { .. }) => CursorContext::Key { part, path: named },
+        Some(TreeStep::Element) if is_of_instances(part, &named) => {
+            CursorContext::Instances { list: named.pop().unwrap_or_default() }
+        }
         Some(_) if !named.is_empty() => CursorContext::KeyValue { part, path: named },
         _ => CursorContext::Nothing,
+    }
+}
+
+/// Returns whether a key of a part has a list of instances.
+fn is_of_instances(part: Part, path: &[String]) -> bool {
+    match (part, path) {
+        (Part::Instance, [name]) => name == "dependsOn",
+        (Part::Directive, [name]) => Relation::ALL.iter().any(|(word, _)| name == word),
+        _ => false,
     }
 }
 
@@ -268,6 +283,11 @@ mod tests {
             (
                 format!("{instance}  directives: {{securityContext: e|}}\n"),
                 key_value(Part::Directive, "securityContext"),
+            ),
+            (format!("{instance}  dependsOn: [pa|]\n"), CursorContext::Instances { list: "dependsOn".to_owned() }),
+            (
+                format!("{instance}  directives:\n    onChanges:\n    - co|\n"),
+                CursorContext::Instances { list: "onChanges".to_owned() },
             ),
             (format!("{instance}  metadata:\n    ta|\n"), key(Part::Metadata, &[])),
             ("directives:\n  imp|\n".to_owned(), key(Part::DocumentDirective, &[])),

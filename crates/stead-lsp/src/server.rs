@@ -148,9 +148,9 @@ impl Server<'_> {
 
     fn answer(&mut self, request: Request) -> Result<Json, Refused> {
         let Request { method, params, .. } = request;
-        // Findings, names and the tree are those of the text as it is now.
+        // Findings, names and the tree are those of the text as it is now, for completion those of a former one.
         let needs_none = [method::COMPLETION, method::FORMATTING].contains(&method.as_str());
-        if self.files.values().any(|file| file.is_dirty) && !needs_none {
+        if self.files.values().any(|file| file.is_dirty && !(needs_none && file.last_read().is_some())) {
             self.check_changed();
         }
         match method.as_str() {
@@ -275,7 +275,7 @@ fn symbols(file: &File) -> Vec<DocumentSymbol> {
     let Some((text, root)) = file.last_read().filter(|(text, _)| *text == file.text) else { return Vec::new() };
     let names = DocumentNames::of(text, root);
     let types: BTreeMap<String, &str> =
-        names.instances.iter().map(|(type_name, _)| (type_name.to_lowercase(), type_name.as_str())).collect();
+        names.instances.iter().map(|each| (each.type_name.to_lowercase(), each.type_name.as_str())).collect();
     let symbol = |mention: &Mention| {
         let (kind, detail) = match &mention.named {
             DocumentName::Parameter(_) => (SymbolKind::CONSTANT, "parameter".to_owned()),

@@ -15,7 +15,7 @@ use crate::terminal::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// A code, function, resource type, TYPE.PROPERTY or document key such as directives.onChanges; lists all codes if omitted
+    /// A code, function, resource type, TYPE.PROPERTY or document key such as directives.onChanges; lists all of them if omitted
     #[arg(value_name = "SUBJECT", add = ArgValueCompleter::new(candidates::subjects))]
     subject: Option<String>,
     /// With 'parameter': the parameter of DOCUMENT whose value and origin to show

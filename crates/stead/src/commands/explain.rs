@@ -1,7 +1,7 @@
 //! `explain`: the reference of a resource, one of its properties, a function, a key of documents, a word or a code.
 
 use stead_core::diag;
-use stead_core::document;
+use stead_core::document::{self, Part, TOPICS};
 use stead_core::expr;
 use stead_core::manifest::Implementation;
 use stead_core::text;
@@ -16,12 +16,10 @@ use crate::input;
 use crate::process_env::ProcessEnv;
 use crate::terminal::{complain, print};
 
-/// Prints what is known of the subject, or all codes.
+/// Prints what is known of the subject, or all that can be asked for.
 pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
     let Some(subject) = subject else {
-        for code in codes::all() {
-            print(&format!("{}  {}\n", code.id, code.title));
-        }
+        print(&subjects());
         return Exit::Success;
     };
     let found = match code(subject).or_else(|| word(subject)).or_else(|| keys(subject)).or_else(|| foreign(subject)) {
@@ -57,6 +55,31 @@ pub(crate) fn not_explained(has_name: bool) -> Exit {
     });
     complain("help: stead explain parameter NAME --file DOCUMENT");
     Exit::Unusable
+}
+
+/// All that can be explained: names in groups, and codes with their titles.
+fn subjects() -> String {
+    let keys = Part::ALL.iter().filter(|(part, _)| *part != Part::Word).map(|(part, title)| {
+        let path = |key: &DocumentKey| key.path();
+        (*title, DocumentKey::of(*part).filter(|key| key.kind != "null").map(path).collect::<Vec<_>>())
+    });
+    let words = TOPICS.iter().filter(|topic| topic.part == Part::Word).map(|topic| topic.name.to_owned());
+    let functions = expr::functions().iter().map(|function| function.name.to_owned());
+    let types = builtins().iter().map(|built_in| built_in.manifest.type_name.to_string());
+    let others = [("Words", words.collect()), ("Functions", functions.collect()), ("Resources", types.collect())];
+    let groups = keys.chain(others).map(|(title, names)| format!("{title}\n{}\n", in_columns(&names)));
+    let codes = codes::all().into_iter().map(|code| format!("  {}  {}\n", code.id, code.title));
+    groups.chain(["Codes\n".to_owned()]).chain(codes).collect()
+}
+
+/// Names side by side, as many as fit in 78 columns.
+fn in_columns(names: &[String]) -> String {
+    let width = names.iter().map(String::len).max().unwrap_or_default() + 2;
+    let line = |names: &[String]| {
+        let cells: Vec<String> = names.iter().map(|name| format!("{name:width$}")).collect();
+        format!("  {}\n", cells.concat().trim_end())
+    };
+    names.chunks((76 / width).max(1)).map(line).collect()
 }
 
 /// Why nothing is explained.

@@ -32,6 +32,12 @@ pub(super) const WORDS: &[Topic] = &[
 Text that really begins with `[` is written with two: `[[Unit]`. There are no operators; functions do that, see `stead explain concat`.",
     ),
     word(
+        "vendor",
+        &["Stead", "Stead/", "namespace"],
+        "The part of a type before the slash: who wrote the resource. `Stead/File` is the resource `File` of stead itself; those of PowerShell, of \
+Puppet and of your own programs have other names there.",
+    ),
+    word(
         "loop",
         &["loops", "foreach"],
         "An instance with `copy`; see `stead explain copy`. Lists are computed with `map()` and `filter()`.",
@@ -92,7 +98,11 @@ nothing when it is applied again.",
         "What an apply would do: `stead plan FILE`. `--out PLAN` saves it, and `stead apply PLAN` does \
 just that or changes nothing.",
     ),
-    word("run", &[], "One pass over a document. `--record` keeps it for `stead history`."),
+    word(
+        "run",
+        &[],
+        "One pass over a document. `stead history` shows those that changed something, or were made with `--record`.",
+    ),
     word(
         "journal",
         &["event", "events"],
