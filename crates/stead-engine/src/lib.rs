@@ -34,6 +34,7 @@ mod invoke;
 pub mod json;
 mod known;
 mod late;
+mod lints;
 mod managing;
 mod memory;
 mod messages;

@@ -58,6 +58,8 @@ impl Session {
     ) -> Result<Prepared, Unusable> {
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
         self.complete_order(&mut prepared);
+        let suspicious = self.lints(&prepared);
+        prepared.warnings.extend(suspicious);
         Ok(prepared)
     }
 

@@ -1,11 +1,13 @@
 //! Properties that do not fit the schema of their resource, as far as that is known without a look at the machine.
 
+mod corrections;
 mod files;
 mod hints;
 mod instance;
 mod loadable;
 mod outline;
 mod references;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -20,10 +20,12 @@ use crate::store::images::Images;
 use stead_system::Cancel;
 use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
 
+pub mod lint;
 mod plain;
 mod said;
 mod together;
 
+pub use lint::{Lint, Linter};
 pub use plain::Plain;
 pub use said::{ActivityProgress, ProgressSink, Trace, TraceLevel};
 pub use together::{Asked, MethodAnswer, Together};
@@ -54,6 +56,11 @@ pub trait Provider: Send + Sync {
     /// Checks properties, for a resource that has its own way to do so; the others check them when called.
     fn validate(&self, _cx: &Context, _input: &Plain) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Finds values that are valid and probably do something else than was meant, where it knows any.
+    fn linter(&self) -> Option<&dyn Linter> {
+        None
     }
 
     /// A script of PowerShell that does the same as an operation with this input, of which secrets are covered; `None` where there is

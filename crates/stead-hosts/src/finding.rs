@@ -27,6 +27,12 @@ impl Findings {
         self.form.wrong(span, message, help);
     }
 
+    /// Puts other advice to what was found at a place.
+    pub(crate) fn advise(&mut self, span: Span, help: &str) {
+        let here = self.form.findings.iter_mut().filter(|finding| finding.span == Some(span));
+        here.for_each(|finding| finding.help = Some(help.to_owned()));
+    }
+
     /// Reports what is not a name, and returns what is.
     pub(crate) fn named<T>(&mut self, span: Span, (what, text): (&str, &str), name: Result<T, BadName>) -> Option<T> {
         let message = |why| format!("'{}' is not a name of {what}: {why}", text.escape_debug());

@@ -17,6 +17,7 @@ mod name;
 mod program;
 mod read;
 mod rollout;
+mod words;
 
 pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
@@ -26,3 +27,12 @@ pub use program::ProgramHeader;
 pub use read::read;
 pub use rollout::{MachineEnd, Rollout, Rule};
 pub use stead_core::diag::codes::hosts as codes;
+
+/// The codes of suspicious values in inventories.
+pub mod suspicious {
+    stead_core::codes! {
+        UNKNOWN_LABEL = "W1206", "a label that no machine has", "\
+The filter of a layer names a label that no machine of the inventory has. Such a comparison is false for every machine, so that
+the layer counts for none, and with `!=` or `not` for all of them. Most likely the name is misspelt here, or at the machines.";
+    }
+}

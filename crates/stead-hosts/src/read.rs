@@ -1,8 +1,8 @@
 //! Inventories as they are written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use stead_core::diag::{Diagnostic, any_error};
+use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, locate};
 use stead_core::value::Object;
 
@@ -12,6 +12,8 @@ use crate::filter::{Filter, is_label};
 use crate::finding::{Findings, stated};
 use crate::inventory::{Destination, Inventory, MOST_MACHINES, Machine, NAME, port_of};
 use crate::name::{Address, MachineName, UserName};
+use crate::suspicious::UNKNOWN_LABEL;
+use crate::words;
 
 /// Reads an inventory of stead or of Ansible, whichever the text is. `None` where there is an error among the findings.
 pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diagnostic>) {
@@ -44,11 +46,16 @@ fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory
     if let Some(groups) = root.entries().filter(|groups| ansible::is_tree(groups)) {
         return ansible::of_tree(groups, findings);
     }
-    findings.wrong(
-        root.span,
-        "an inventory must have 'machines'",
-        "write machines as 'machines: {NAME: {labels: {}}}'",
-    );
+    let has = |key: &str| root.get(key).is_some();
+    let (message, help) = match () {
+        () if has("resources") => (
+            "this is a document, and not an inventory",
+            "'--hosts' names the inventory, with 'machines'; the document stands for itself",
+        ),
+        () if has("hosts") => ("an inventory must have 'machines'", "write 'machines' in place of 'hosts'"),
+        () => ("an inventory must have 'machines'", "write machines as 'machines: {NAME: {labels: {}}}'"),
+    };
+    findings.wrong(root.span, message, help);
     Inventory::default()
 }
 
@@ -67,6 +74,8 @@ struct Reader<'a> {
 /// Parameters of the machines that match a filter.
 struct Layer {
     filter: Filter,
+    /// Where the filter is.
+    span: Span,
     parameters: Object,
 }
 
@@ -76,9 +85,32 @@ impl Reader<'_> {
         let usual = (self.user(root), self.port(root));
         let shared = self.parameters(root);
         self.read_layers(root);
-        let entries = self.findings.form.members(stated(root.get(MACHINES)), "'machines'");
-        let machines = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared));
-        Inventory { machines: machines.collect() }
+        let stated = stated(root.get(MACHINES));
+        let entries = self.findings.form.members(stated, "'machines'");
+        if let Some((node, help)) = stated.and_then(|node| Some((node, words::as_machines(node)?))) {
+            self.findings.advise(node.span, &help);
+        }
+        let machines: Vec<Machine> = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared)).collect();
+        self.check_labels(&machines);
+        Inventory { machines }
+    }
+
+    /// Warns of labels in the filters of layers that no machine has.
+    fn check_labels(&mut self, machines: &[Machine]) {
+        let known: BTreeSet<&str> = machines.iter().flat_map(|each| each.labels.keys().map(String::as_str)).collect();
+        for layer in &self.layers {
+            let mut named = BTreeSet::new();
+            layer.filter.labels(&mut |label| named.extend([label]));
+            for label in named.into_iter().filter(|label| *label != NAME && !known.contains(label)) {
+                let message = format!("no machine has the label '{label}'");
+                let near = nearest(label, known.iter().copied()).map(did_you_mean);
+                let is_machine = machines.iter().any(|machine| machine.name.as_str() == label);
+                let name = is_machine.then(|| format!("'{label}' is the name of a machine: write name={label}"));
+                let help = name.or(near).unwrap_or_else(|| "give it to machines: `labels: {NAME: VALUE}`".to_owned());
+                let finding = Diagnostic::warning(&UNKNOWN_LABEL, layer.span, message).with_help(help);
+                self.findings.form.findings.push(finding);
+            }
+        }
     }
 
     fn read_layers(&mut self, root: &Node) {
@@ -89,9 +121,9 @@ impl Reader<'_> {
         for item in items {
             self.findings.form.check_members(item, OF_LAYER, "a layer");
             let parameters = self.parameters(item);
-            let filter = item.get("where").and_then(|node| self.filter(node));
-            if let Some(filter) = filter {
-                self.layers.push(Layer { filter, parameters });
+            let filter = item.get("where").and_then(|node| Some((self.filter(node)?, node.span)));
+            if let Some((filter, span)) = filter {
+                self.layers.push(Layer { filter, span, parameters });
             } else if item.get("where").is_none() {
                 self.findings.wrong(item.span, "'where' is missing in a layer", "state which machines it is for");
             }
@@ -118,9 +150,20 @@ impl Reader<'_> {
         let name = self.findings.named(span, ("a machine", &entry.key), MachineName::parse(&entry.key));
         if !matches!(node.kind, Kind::Null) {
             self.findings.form.check_members(node, OF_MACHINE, "a machine");
+            for entry in node.entries().unwrap_or_default() {
+                if let Some(help) = words::at_machine(&entry.key).filter(|_| !OF_MACHINE.contains(&&*entry.key)) {
+                    self.findings.advise(entry.key_span, &help);
+                }
+            }
         }
         let stated = node.get("address").and_then(|node| self.text(node, "address"));
-        let stated = stated.map(|(text, span)| self.findings.named(span, ("an address", &text), Address::parse(&text)));
+        let stated = stated.map(|(text, span)| {
+            let address = self.findings.named(span, ("an address", &words::shown(&text)), Address::parse(&text));
+            if let Some(help) = words::apart(&text).filter(|_| address.is_none()) {
+                self.findings.advise(span, &help);
+            }
+            address
+        });
         let address = stated.unwrap_or_else(|| Address::parse(&entry.key).ok());
         let (user, port) = (self.user(node), self.port(node));
         let labels = self.labels(node);
@@ -152,6 +195,9 @@ impl Reader<'_> {
     fn labels(&mut self, node: &Node) -> BTreeMap<String, String> {
         let Some(labels) = node.get("labels") else { return BTreeMap::new() };
         let entries = self.findings.form.members(stated(Some(labels)), "'labels'");
+        if let Some(help) = words::as_labels(labels) {
+            self.findings.advise(labels.span, &help);
+        }
         entries.iter().filter_map(|entry| self.label(entry)).collect()
     }
 

@@ -227,7 +227,8 @@ fn each_has_the_properties_of_its_schema_and_no_others() {
 /// Values of all kinds, among them those that constraints are about.
 fn value() -> impl Strategy<Value = Json> {
     let texts = [
-        "", "p", "a/b", "0644", "u=rwx", "line\n", "YQ==", "Linux", "BOF", "^a", "(", "~/x", "d/", "a\0", "/a", "vm.x",
+        "", "p", "a/b", "0644", "u=rwx", "line\n", "YQ==", "AAAA", "Linux", "BOF", "^a", "(", "~/x", "d/", "a\0", "/a",
+        "vm.x",
     ];
     let texts = select(texts.map(Json::from).to_vec());
     let others = [
@@ -273,6 +274,7 @@ fn properties(schema: &Json) -> BoxedStrategy<Json> {
             None if name == "schedule" => prop_oneof![4 => Just(json!("@daily")), 1 => value()].boxed(),
             None if name == "onCalendar" => prop_oneof![4 => Just(json!("daily")), 1 => value()].boxed(),
             None if is_timer && name == "command" => prop_oneof![4 => Just(json!("/a")), 1 => value()].boxed(),
+            None if name == "key" => prop_oneof![4 => Just(json!("AAAA")), 1 => value()].boxed(),
             None if name == "type" => prop_oneof![4 => Just(json!("ssh-rsa")), 1 => value()].boxed(),
             None => value().boxed(),
         };

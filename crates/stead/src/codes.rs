@@ -8,6 +8,8 @@ pub(crate) fn all() -> Vec<Code> {
     codes.extend(stead_host::settings::codes::CODES);
     codes.extend(stead_host::facts::codes::CODES);
     codes.extend(stead_host::check::codes::CODES);
+    codes.extend(stead_host::provider::lint::codes::CODES);
     codes.extend(stead_agent::settings_codes::CODES);
+    codes.extend(stead_hosts::suspicious::CODES);
     codes
 }

@@ -78,7 +78,15 @@ pub(crate) enum Unreadable {
 /// Returns advice about a file that cannot be read: the one that was probably meant.
 fn advice(path: &Path, kind: io::ErrorKind) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let text = path.to_string_lossy();
     match kind {
+        io::ErrorKind::NotFound if text.contains("://") => Some(
+            "; a URL is not read: write it to a file, or to standard input, as `curl -fsSL URL | stead plan -`"
+                .to_owned(),
+        ),
+        io::ErrorKind::NotFound if text.split(',').nth(1).is_some() => {
+            Some("; one file is named here, and machines by '--host NAME', once for each".to_owned())
+        }
         io::ErrorKind::NotFound => {
             let names = file_names(folder);
             let meant = path.file_name().and_then(|name| nearest_file(name.to_str()?, &names));

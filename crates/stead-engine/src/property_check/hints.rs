@@ -6,13 +6,15 @@ use stead_core::expr::Template;
 use stead_core::schema::{Reason, Spelling, Type};
 use stead_core::text::Kind;
 
-use super::Pass;
+use super::{Pass, corrections, words};
 
 /// The names that other tools give to the property that says if something should exist.
 const STATES: [&str; 6] = ["ensure", "state", "exists", "exist", "present", "absent"];
 
 /// A mistake in a property of an instance.
 pub(super) struct Fault<'a> {
+    /// The type of the instance.
+    pub(super) type_name: &'a str,
     /// Why it is not accepted, where that is known as data.
     pub(super) reason: Option<&'a Reason>,
     /// The name of the property; empty where it is about all of them.
@@ -29,16 +31,15 @@ impl Pass<'_> {
     /// The finding with what to do about the fault, and the change that does it.
     pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
         let written = finding.span.and_then(|span| self.prepared.sources.text(span));
+        if let Some(meaning) = words::meaning(fault.type_name, fault.property, fault.value) {
+            return match meaning {
+                words::Meaning::Property(name) => finding.with_meant(fault.property, &Meant::only(name), written),
+                words::Meaning::Advice(advice) => finding.with_help(advice),
+            };
+        }
         match (fault.reason, fault.value) {
             (Some(reason @ Reason::Unknown { name, known }), value) => {
-                match (of_unknown(name, known), property_meaning(name, value, known), reason.meant()) {
-                    (_, Some(Meaning::Property(meant)), _) => finding.with_meant(name, &Meant::only(meant), written),
-                    (_, Some(Meaning::Inside(form, note)), _) => finding.with_help(format!("write `{form}`{note}")),
-                    (_, Some(meaning), _) => meaning.explain(finding, name, written),
-                    (Some(help), ..) => finding.with_help(help),
-                    (.., Some(meant)) => finding.with_meant(name, &meant, written),
-                    _ => finding.with_help(format!("its properties are {}", known.join(", "))),
-                }
+                of_unknown_name(finding, (reason, name, known), value, written)
             }
             (Some(Reason::Missing(names)), _) => {
                 let first = names.first().filter(|_| fault.property.is_empty());
@@ -63,29 +64,52 @@ impl Pass<'_> {
             {
                 finding.with_help(help)
             }
-            (Some(Reason::Type(wanted)), Some(Template { kind: Kind::Array(_), .. }))
-                if wanted.contains(&Type::String) && (fault.advice)(&format!("{}s", fault.property)).is_some() =>
-            {
-                finding.with_help(format!("for several, write '{}s'", fault.property))
-            }
-            (Some(Reason::Type(_)), Some(value)) if let Some(digits) = self.octal(value, fault) => {
-                let finding = finding.with_help("write octal digits in quotes, without '0o'");
-                finding.with_fix(value.span, format!("\"0{digits}\""))
-            }
             (Some(Reason::Type(wanted)), Some(value))
-                if let Some(form) = Spelling::of(wanted, &value.literal())
-                    && (form != Spelling::Quoted || (fault.accepts)(self.written(value))) =>
+                if let Some(hinted) = self.of_other_type(&finding, fault, (wanted, value), written) =>
             {
-                self.in_form(finding.with_help(form.help()), form, value)
+                hinted
             }
-            (_, Some(value)) if let Some(digest) = self.with_algorithm(value, fault) => {
-                finding.with_help(format!("write \"{digest}\"")).with_fix(value.span, format!("\"{digest}\""))
+            (_, Some(value)) if let Some((help, meant)) = self.corrected(value, fault) => {
+                let finding = finding.with_help(help);
+                match meant {
+                    Some(meant) => finding.with_fix(value.span, format!("\"{meant}\"")),
+                    None => finding,
+                }
             }
             (reason, value) => match reason.zip(value).and_then(of_type).or_else(|| (fault.advice)(fault.property)) {
                 Some(help) => finding.with_help(help),
                 None => finding,
             },
         }
+    }
+
+    /// The finding about a value of another type, where it is known how it is written in the right one.
+    fn of_other_type(
+        &self,
+        finding: &Diagnostic,
+        fault: &Fault<'_>,
+        (wanted, value): (&[Type], &Template),
+        written: Option<&str>,
+    ) -> Option<Diagnostic> {
+        let several = format!("{}s", fault.property);
+        let is_list = matches!(value.kind, Kind::Array(_)) && wanted.contains(&Type::String);
+        if is_list && (fault.advice)(&several).is_some() {
+            let hinted = finding.clone().with_help(format!("for several, write '{several}'"));
+            return Some(match finding.span.filter(|_| written == Some(fault.property)) {
+                Some(span) => hinted.with_fix(span, several),
+                None => hinted,
+            });
+        }
+        if let Some(help) = words::form(fault.type_name, fault.property, value) {
+            return Some(finding.clone().with_help(help));
+        }
+        if let Some(digits) = self.octal(value, fault) {
+            let hinted = finding.clone().with_help("write octal digits in quotes, without '0o'");
+            return Some(hinted.with_fix(value.span, format!("\"0{digits}\"")));
+        }
+        let form = Spelling::of(wanted, &value.literal())?;
+        let is_accepted = form != Spelling::Quoted || (fault.accepts)(self.written(value));
+        is_accepted.then(|| self.in_form(finding.clone().with_help(form.help()), form, value))
     }
 
     fn written(&self, value: &Template) -> &str {
@@ -98,17 +122,22 @@ impl Pass<'_> {
         (fault.accepts)(&format!("0{digits}")).then_some(digits)
     }
 
-    /// A digest that was written without its algorithm, with it, if the property accepts that.
-    fn with_algorithm(&self, value: &Template, fault: &Fault<'_>) -> Option<String> {
-        let Kind::String(digits) = &value.kind else { return None };
-        let algorithm = match digits.len() {
-            64 => "sha256",
-            128 => "sha512",
-            _ => return None,
+    /// What to write in place of a text that is refused, and the text itself where that is all.
+    fn corrected(&self, value: &Template, fault: &Fault<'_>) -> Option<(String, Option<String>)> {
+        let Kind::String(text) = &value.kind else { return None };
+        let written = self.written(value).trim_matches(['"', '\'']);
+        // A text that begins with '[' is written with another one in front.
+        let is_written = written == &**text || text.starts_with('[') && written.strip_prefix('[') == Some(text);
+        if !is_written || text.contains(['"', '\\']) || (fault.accepts)(text) {
+            return None;
+        }
+        let correction = corrections::of(text).into_iter().find(|correction| (fault.accepts)(&correction.text));
+        let has = |name: &str| (fault.advice)(name).is_some();
+        let apart = || {
+            let apart = corrections::apart(fault.property, text, &has, fault.accepts);
+            apart.or_else(|| corrections::several(fault.property, text, &has)).map(|help| (help, None))
         };
-        let is_written = self.written(value).trim_matches(['"', '\'']) == &**digits;
-        let digest = format!("{algorithm}:{digits}");
-        (is_written && (fault.accepts)(&digest)).then_some(digest)
+        correction.map(|found| (found.help, Some(found.text))).or_else(apart)
     }
 
     /// The finding with the change that writes the value in a form.
@@ -123,6 +152,23 @@ impl Pass<'_> {
             _ => return finding,
         };
         finding.with_fix(value.span, replacement)
+    }
+}
+
+/// The finding about a property that the resource does not have, with the one that was meant.
+fn of_unknown_name(
+    finding: Diagnostic,
+    (reason, name, known): (&Reason, &str, &[String]),
+    value: Option<&Template>,
+    written: Option<&str>,
+) -> Diagnostic {
+    match (of_unknown(name, known), property_meaning(name, value, known), reason.meant()) {
+        (_, Some(Meaning::Property(meant)), _) => finding.with_meant(name, &Meant::only(meant), written),
+        (_, Some(Meaning::Inside(form, note)), _) => finding.with_help(format!("write `{form}`{note}")),
+        (_, Some(meaning), _) => meaning.explain(finding, name, written),
+        (Some(help), ..) => finding.with_help(help),
+        (.., Some(meant)) => finding.with_meant(name, &meant, written),
+        _ => finding.with_help(format!("its properties are {}", known.join(", "))),
     }
 }
 

@@ -112,9 +112,19 @@ impl Checked<'_> {
         self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name), &accepts)
     }
 
-    /// Returns whether the built-in takes a text for a property, as far as the property alone tells.
+    /// Returns whether the built-in takes a text in place of a value, as far as the property that it is in alone tells.
     fn accepts(&self, pointer: &str, text: &str) -> bool {
-        let only = Object::from([(property_of(pointer).into_owned(), Value::from(text))]);
+        let name = property_of(pointer).into_owned();
+        let mut value = self.properties.get(&name).map(Template::literal).unwrap_or_default();
+        let place = pointer::steps(pointer).skip(1).try_fold(&mut value, |outer, step| match outer {
+            Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
+            Value::Object(members) => members.get_mut(&step),
+            _ => None,
+        });
+        if let Some(place) = place {
+            *place = Value::from(text);
+        }
+        let only = Object::from([(name, value)]);
         let refusal = self.provider.validate(&self.cx, &Plain::new(only)).err();
         refusal.is_none_or(|failure| failure.property.as_deref() != Some(pointer))
     }
@@ -129,7 +139,8 @@ impl Checked<'_> {
     ) -> Diagnostic {
         let property = &*property_of(pointer);
         let value = stated_at(&self.properties, pointer).map(|(value, _)| value);
-        self.pass.with_hint(finding, &Fault { reason, property, value, advice, accepts })
+        let type_name = self.manifest.type_name.as_str();
+        self.pass.with_hint(finding, &Fault { type_name, reason, property, value, advice, accepts })
     }
 
     /// Returns whether the resource has no property of a name that the text states: whatever its value is.

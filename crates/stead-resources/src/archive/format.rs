@@ -80,7 +80,7 @@ pub(super) fn for_each(archive: &mut dyn Source, patience: &Patience, visit: Vis
             Err(impossible(Properties::SOURCE, "the archive is compressed with bzip2, which is not supported"))
         }
         begin if begin.ends_with(b"ustar") => tar(file, &budget, visit),
-        _ => Err(impossible(Properties::SOURCE, "it is not a tar or zip archive")),
+        _ => Err(impossible(Properties::SOURCE, "'source' is not a tar or zip archive")),
     }
 }
 

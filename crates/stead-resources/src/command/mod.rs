@@ -15,13 +15,15 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::SystemPath;
 
 use crate::declared::Declared as _;
 use crate::input::{NonEmpty, PathText, ReadOnly, read};
 use crate::program::{self, Ended, Invocation, SearchPath};
 use crate::{BuiltIn, NOTHING};
+
+mod lints;
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     Properties::built_in(Arc::new(Command))
@@ -166,6 +168,11 @@ fn program_of(command: &Value) -> Option<&str> {
 }
 
 impl Provider for Command {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     /// Without a command 'get', what the others printed is the state, and they do not run again.
     fn has_state_elsewhere(&self, _cx: &Context, input: &Plain) -> bool {
         [Properties::TEST, Properties::CREATES].iter().any(|guard| input.expose().get(guard).is_some())

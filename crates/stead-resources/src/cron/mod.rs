@@ -7,7 +7,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, TraceLevel};
+use stead_host::provider::{Context, Lint, TraceLevel};
 use stead_system::fs::Ownership;
 
 use crate::accounts::{Account, Databases, record_path};
@@ -18,8 +18,10 @@ use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::text::{CronCommand, CronValue, JobName, Schedule, Word, words};
 use crate::{ALL, BuiltIn, reply};
 
+mod lints;
 mod table;
 
+use lints::lints;
 use table::{Flaw, Job, Table, is_name};
 
 /// A job of cron: in a file of its own in /etc/cron.d, which is created with mode 0644 and removed with the job, or in the
@@ -99,6 +101,7 @@ impl Part for Cron {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "job";
     const PACKAGES: &'static [&'static str] = &["cron", "cronie", "systemd-cron", "bcron"];
+    const LINTER: Option<fn(&Object) -> Vec<Lint>> = Some(lints);
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);

@@ -12,7 +12,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, FileKind, FsError, Handle, How, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
@@ -24,6 +24,7 @@ use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, pending, removal, reply};
 
 mod export;
+mod lints;
 mod mirror;
 
 use mirror::Mirror;
@@ -99,6 +100,11 @@ pub struct Directories {
 }
 
 impl Provider for Directories {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     /// What lies deep in a tree with the content of another one does not show at its path.
     fn has_state_elsewhere(&self, _cx: &Context, input: &Plain) -> bool {
         input.expose().get(Properties::SOURCE).is_some()

@@ -51,7 +51,9 @@ fn not_a_file(found: FileKind) -> Failure {
         FileKind::Symlink => {
             "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'"
         }
-        FileKind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
+        FileKind::Directory => {
+            "Correct the path, or remove the directory first, with Stead/Directory and '_exist: false'"
+        }
         FileKind::File | FileKind::Special => "It is left alone",
     };
     blocked(Properties::PATH, format!("there is a {} where the file should be. {hint}", found.word()))

@@ -64,6 +64,12 @@ impl Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.last() {
             _ if self.reason.names_member() => write!(f, "{}", self.reason)?,
+            Some(property)
+                if let (Reason::Type(_), [_, ..]) =
+                    (&self.reason, self.path.split_last().map_or(&[][..], |(_, inner)| inner)) =>
+            {
+                write!(f, "a value in '{property}' {}", self.reason)?;
+            }
             Some(property) => write!(f, "'{property}' {}", self.reason)?,
             None => write!(f, "the properties {}", self.reason)?,
         }

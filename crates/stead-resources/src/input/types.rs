@@ -39,6 +39,11 @@ impl<'a> Text<'a> for PathText<'a> {
         if is_of_windows(text) {
             return Err(OF_WINDOWS);
         }
+        if ["https://", "http://", "ftp://"].iter().any(|begin| text.starts_with(begin)) {
+            return Err(
+                "is a URL, where a path is needed. Have Stead/Download bring the file, and write the path that it has there",
+            );
+        }
         Ok(Self(text))
     }
 }
@@ -146,6 +151,10 @@ impl<'a> Text<'a> for PackageName<'a> {
         let is_complete = !architecture.is_empty() && architecture.bytes().all(is_architecture);
         if is_name && is_complete && !name.ends_with('-') && !architecture.ends_with('-') {
             Ok(Self(text))
+        } else if text.contains('*') {
+            Err("must be the name of one package: wildcards are not expanded")
+        } else if text.contains('/') || [".deb", ".rpm"].iter().any(|end| text.ends_with(end)) {
+            Err("must be the name of a package in a repository, and not of a file")
         } else {
             Err("must be the name of a package, such as nginx, libc6:i386 or g++")
         }

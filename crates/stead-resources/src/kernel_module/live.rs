@@ -54,7 +54,9 @@ pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
         return failure(format!("only root can {} a module of the kernel", if load { "load" } else { "unload" }));
     }
     if load && !listed("modules.dep", name) {
-        return failure(format!("the running kernel has no module '{name}'"));
+        return failure(format!(
+            "the running kernel has no module '{name}'; `modinfo {name}` finds it once its package is installed"
+        ));
     }
     if !load && is_built_in(name) {
         return failure(format!("the module '{name}' is built into the kernel, and cannot be unloaded"));

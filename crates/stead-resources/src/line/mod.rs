@@ -8,7 +8,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, LineTest, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, LineTest, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::Declared as _;
@@ -85,7 +85,32 @@ struct LineProvider {
     patterns: Patterns,
 }
 
+impl Linter for LineProvider {
+    /// Finds a pattern that does not match the line that takes the place of what it matches.
+    fn lint(&self, properties: &Object) -> Vec<Lint> {
+        let text = |name: &str| properties.get(name).and_then(Value::as_str);
+        let is_removal = properties.get(Properties::EXIST) == Some(&Value::Bool(false));
+        let both = text(Properties::PATTERN).zip(text(Properties::LINE)).filter(|_| !is_removal);
+        let regex = both.and_then(|(pattern, _)| self.patterns.compile(Properties::PATTERN, pattern).ok());
+        let apart = regex.zip(both).filter(|(regex, (_, line))| !regex.is_match(line.as_bytes()));
+        let lint = apart.map(|_| {
+            let message =
+                "'match' does not match 'line': once 'line' is changed here, it is added beside the former one";
+            Lint::new(
+                &[Properties::PATTERN],
+                message,
+                "write a pattern that matches the line before and after, such as '^#?Port '",
+            )
+        });
+        lint.into_iter().collect()
+    }
+}
+
 impl Provider for LineProvider {
+    fn linter(&self) -> Option<&dyn Linter> {
+        Some(self)
+    }
+
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         Desired::read(cx, input, &self.patterns).map(|_| ())
     }

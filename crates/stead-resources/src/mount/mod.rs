@@ -8,15 +8,16 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::Declared as _;
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text, removed_lines};
 use crate::input::{blocked, invalid, read, read_each, required};
-use crate::text::{MountPoint, MountText, words};
+use crate::text::{MountOptions, MountPoint, MountText, words};
 use crate::{ALL, BuiltIn, pending, reply, service};
 
+mod lints;
 mod live;
 mod options;
 mod point;
@@ -56,7 +57,7 @@ struct Properties<'a> {
     /// stated, make no difference. A bind mount keeps the flags of what it shows, such as nosuid and ro; those that are
     /// stated are set, and 'suid', 'dev', 'exec' and 'rw' take theirs away. A new entry without options has 'defaults'.
     #[property(credentials)]
-    options: Option<MountText<'a>>,
+    options: Option<MountOptions<'a>>,
     /// Whether dump(8) backs it up: 0 in a new entry.
     #[schemars(range(max = 9))]
     dump: Option<u8>,
@@ -100,6 +101,12 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if let Some((name, _)) = numbers.into_iter().find(|(_, number)| number.is_some_and(|number| number > 9)) {
             return Err(invalid(name, format!("'{name}' must be between 0 and 9")));
         }
+        let is_bare_uuid = |device: MountText<'_>| {
+            lints::is_uuid(device.0) && self.fstype.is_some_and(|it| lints::is_on_a_device(it.0))
+        };
+        if self.device.is_some_and(is_bare_uuid) {
+            return Err(invalid(Properties::DEVICE, "'device' is a UUID without 'UUID=' in front"));
+        }
         match self.fstype {
             Some(fstype) if fstype.0 == "swap" && !is_swap => {
                 Err(invalid(Properties::PATH, "'path' must be \"none\" for swap space"))
@@ -139,6 +146,11 @@ fn helpers(fstype: &str) -> &'static [&'static str] {
 }
 
 impl Provider for Mounts {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
         cx.manages_running_system() && input.expose().get(Properties::STATE).is_some()
     }
@@ -377,7 +389,11 @@ impl Properties<'_> {
             device: text(self.device, entry.map(|entry| entry.device.as_str()), ""),
             path: self.path.0.to_owned(),
             fstype: text(self.fstype, entry.map(|entry| entry.fstype.as_str()), ""),
-            options: text(self.options.filter(is_other), entry.map(|entry| entry.options.as_str()), DEFAULTS),
+            options: text(
+                self.options.map(|options| options.0).filter(is_other),
+                entry.map(|entry| entry.options.as_str()),
+                DEFAULTS,
+            ),
             dump: self.dump.map(u32::from).or(entry.map(|entry| entry.dump)).unwrap_or(0),
             pass: self.pass.map(u32::from).or(entry.map(|entry| entry.pass)).unwrap_or(0),
             stray: None,
@@ -389,7 +405,10 @@ impl Properties<'_> {
         state.insert(Properties::EXIST.to_owned(), Value::from(found.exists()));
         if let Some(entry) = &found.entry {
             state.extend(stated(entry));
-            if let Some(options) = self.options.filter(|options| Options::of(options.0) == Options::of(&entry.options))
+            if let Some(options) = self
+                .options
+                .map(|options| options.0)
+                .filter(|options| Options::of(options.0) == Options::of(&entry.options))
             {
                 state.insert(Properties::OPTIONS.to_owned(), Value::from(options.0));
             }
@@ -431,7 +450,7 @@ impl Properties<'_> {
         let stated = [
             (Properties::DEVICE, text(self.device)),
             (Properties::FSTYPE, text(self.fstype)),
-            (Properties::OPTIONS, text(self.options)),
+            (Properties::OPTIONS, text(self.options.map(|options| options.0))),
             (Properties::DUMP, number(self.dump)),
             (Properties::PASS, number(self.pass)),
             (

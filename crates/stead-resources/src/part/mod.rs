@@ -10,7 +10,7 @@ use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::Place;
 
 use crate::declared::{Declared, States};
@@ -44,6 +44,9 @@ pub(crate) trait Part: Send + Sync + 'static {
 
     /// The file that has such parts, where an instance does not name another.
     const PATH: Option<&'static str> = None;
+
+    /// Finds values that are valid and probably do something else than was meant.
+    const LINTER: Option<fn(&Object) -> Vec<Lint>> = None;
 
     /// Whether one can be absent; otherwise it has no '_exist', and a file without it has it without a value.
     const HAS_EXIST: bool = true;
@@ -166,6 +169,10 @@ impl<P: Part> Parts<P> {
 }
 
 impl<P: Part> Provider for Parts<P> {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const { &P::LINTER }.as_ref().map(|linter| linter as &dyn Linter)
+    }
+
     /// That of a part without claims is in a file whose path is not known before.
     fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
         let live = || read::<P::Stated<'_>>(input).is_ok_and(|stated| stated.live(cx).is_some());

@@ -11,7 +11,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply, WayBack};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, Review, SetReply, State, TestReply, WayBack};
 use stead_system::fs::{SystemPath, SystemRoot};
 use stead_system::services::{Invocation, Lasting, Systemd, UnitJob};
 
@@ -25,6 +25,7 @@ mod drop_ins;
 mod files;
 mod found;
 mod journal;
+mod lints;
 mod meaning;
 mod steps;
 mod unit;
@@ -176,6 +177,11 @@ struct Start {
 }
 
 impl Provider for Services {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     /// Returns whether it was to be restarted or reloaded is known only once.
     fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
         let is_asked = |name: &str| input.expose().get(name) == Some(&Value::Bool(true));

@@ -1,5 +1,7 @@
 //! The keywords of `sshd_config(5)`: how they are written, and what sshd makes of several lines with one.
 
+use stead_core::diag::nearest;
+
 /// How the arguments of a keyword are written behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -66,6 +68,14 @@ const SPELLED: &str = "AcceptEnv Address AddressFamily AllowAgentForwarding Allo
     SshdAuthPath SshdSessionPath StreamLocalBindMask StreamLocalBindUnlink StrictModes Subsystem SyslogFacility TCPKeepAlive \
     TrustedUserCAKeys UnusedConnectionTimeout UseDNS UsePAM User VersionAddendum X11DisplayOffset X11Forwarding \
     X11UseLocalhost XAuthLocation";
+
+/// The keyword that was probably meant by one that sshd does not know, as far as it is known here.
+pub(super) fn meant(keyword: &str) -> Option<&'static str> {
+    let lower = keyword.to_ascii_lowercase();
+    let is_known = spelled(keyword) != keyword || SPELLED.split_ascii_whitespace().any(|each| each == keyword);
+    let is_former = FORMER.iter().any(|(former, _)| *former == lower);
+    if is_known || is_former { None } else { nearest(keyword, SPELLED.split_ascii_whitespace()) }
+}
 
 /// The present name of a keyword in lower case, by which it is known.
 pub(super) fn known_as(keyword: &str) -> String {

@@ -7,7 +7,7 @@ use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Lint};
 use stead_system::fs::SystemRoot;
 
 use crate::declared::{Declared as _, States};
@@ -19,6 +19,7 @@ use crate::{ALL, BuiltIn, is_wanted};
 
 mod editing;
 mod keyword;
+mod lints;
 mod reading;
 mod stated;
 
@@ -100,6 +101,7 @@ impl Part for SshdConfig {
     const PATH: Option<&'static str> = Some(MAIN);
     const HAS_EXIST: bool = false;
     const PACKAGES: &'static [&'static str] = &["openssh-server"];
+    const LINTER: Option<fn(&Object) -> Vec<Lint>> = Some(lints::lints);
     const FOLDERS: &'static [&'static str] = &["/etc/ssh/sshd_config.d"];
 
     /// Each keyword is a part of its own.

@@ -6,7 +6,7 @@ use stead_core::call::Failure;
 
 use super::Properties;
 use crate::input::required;
-use crate::text::{SudoersCommand, SudoersWord};
+use crate::text::{SudoersCommand, SudoersGroup, SudoersWord};
 
 /// Who may run what as whom.
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub(super) struct Rule<'a> {
     /// The groups whose members the rule is for, without '%'.
     #[serde(borrow, default)]
     #[schemars(extend("default" = []))]
-    groups: Vec<SudoersWord<'a>>,
+    groups: Vec<SudoersGroup<'a>>,
     /// The hosts that the rule applies to; ALL if not stated.
     #[serde(borrow)]
     hosts: Option<Vec<SudoersWord<'a>>>,
@@ -58,7 +58,7 @@ impl Rule<'_> {
 
     /// The rule as a line of sudoers(5).
     pub(super) fn line(&self) -> String {
-        let groups = self.groups.iter().map(|group| format!("%{}", group.0));
+        let groups = self.groups.iter().map(|group| format!("%{}", group.0.0));
         let who: Vec<String> = self.users.iter().map(|user| user.0.to_owned()).chain(groups).collect();
         let hosts = self.hosts.as_ref().map_or_else(|| "ALL".to_owned(), |hosts| list(hosts));
         let commands: Vec<&str> = self.commands.iter().map(|command| command.0.trim_start()).collect();

@@ -5,12 +5,18 @@ use super::{CHECKED, Checked, Text, text_type};
 /// The name or number of a user or group.
 #[derive(Clone, Copy)]
 pub(crate) struct AccountName<'a>(pub(crate) &'a str, Checked);
-text_type!(AccountName, { "type": "string", "pattern": "^\\P{Cc}+$" });
+text_type!(AccountName, { "type": "string", "pattern": "^[^:\\p{Cc}]+$" });
 
 impl<'a> Text<'a> for AccountName<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let is_name = !text.is_empty() && !text.contains(char::is_control);
-        if is_name { Ok(Self(text, CHECKED)) } else { Err("must be a name or a number") }
+        if text.is_empty() || text.contains(char::is_control) {
+            return Err("must be a name or a number");
+        }
+        // No name has one: it is between the fields of the databases.
+        if text.contains(':') {
+            return Err("must be one name or number, without ':'; user and group are two properties");
+        }
+        Ok(Self(text, CHECKED))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Fields of fstab(5), as mount(8) and systemd read them.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::{CHECKED, Checked, Text, text_type};
 
@@ -30,6 +33,29 @@ impl<'a> Text<'a> for MountText<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let is_line = !text.is_empty() && !text.contains(char::is_control);
         if is_line { Ok(Self(text, CHECKED)) } else { Err("must be one non-empty line") }
+    }
+}
+
+/// The options of fstab(5), with commas between them.
+#[derive(Clone, Copy)]
+pub(crate) struct MountOptions<'a>(pub(crate) MountText<'a>);
+text_type!(MountOptions, { "type": "string", "minLength": 1, "pattern": MountOptions::PATTERN });
+
+impl MountOptions<'_> {
+    /// A value may have spaces, and commas within quotes; no name of an option has any.
+    const PATTERN: &'static str =
+        r#"^[^ ,=\p{Cc}]*(=([^,"\p{Cc}]|"[^"\p{Cc}]*("|$))*)?(,[^ ,=\p{Cc}]*(=([^,"\p{Cc}]|"[^"\p{Cc}]*("|$))*)?)*$"#;
+}
+
+impl<'a> Text<'a> for MountOptions<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(MountOptions::PATTERN).ok());
+        let line = MountText::check(text)?;
+        if PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(text)) {
+            Ok(Self(line))
+        } else {
+            Err("must be options with commas and without spaces between them: \"defaults,noatime\"")
+        }
     }
 }
 

@@ -33,13 +33,13 @@ pub(crate) use accounts::{AccountName, Expiry, Field, HomePath, NewAccountName, 
 pub(crate) use apt::{RepositoryName, SigningKey, SourceWord};
 pub(crate) use columns::{Address, HostName, LimitValue, ModuleName, ModuleOptions, SysctlName, Word};
 pub(crate) use cron::{CronCommand, CronValue, JobName, Schedule, variable};
-pub(crate) use fstab::{MountPoint, MountText, decoded, encoded, fields, stray};
+pub(crate) use fstab::{MountOptions, MountPoint, MountText, decoded, encoded, fields, stray};
 pub(crate) use ini::{IniKey, IniSection, IniValue};
 pub(crate) use line::{FileText, SingleLine, TextBlock};
 pub(crate) use locale::{GeneratedLocale, LocaleName, LocaleVariable, ZoneName};
 pub(crate) use nft::{TableName, TableText};
 pub(crate) use ssh::{KeyFault, KeyOptions, KeyType, PublicKey};
-pub(crate) use sudoers::{SudoersCommand, SudoersName, SudoersWord};
+pub(crate) use sudoers::{SudoersCommand, SudoersGroup, SudoersName, SudoersWord};
 pub(crate) use unit::{
     CalendarEvents, DropInName, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName, is_whole_name,
     whole_name,

@@ -9,16 +9,20 @@ use super::{CHECKED, Checked, Text, text_type};
 /// A public key in Base64.
 #[derive(Clone, Copy)]
 pub(crate) struct PublicKey<'a>(pub(crate) &'a str, Checked);
-text_type!(PublicKey, { "type": "string", "pattern": "^[A-Za-z0-9+/]+=*$" });
+text_type!(PublicKey, { "type": "string", "pattern": "^AAAA[A-Za-z0-9+/]*=*$" });
 
 impl<'a> Text<'a> for PublicKey<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let letters = text.trim_end_matches('=');
         let is_base64 = letters.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
-        if is_base64 && !letters.is_empty() {
+        if !is_base64 || letters.is_empty() {
+            return Err("must be the key in Base64 alone, without its type and its comment");
+        }
+        // The length of its type comes first, in four bytes.
+        if letters.starts_with("AAAA") {
             Ok(Self(text, CHECKED))
         } else {
-            Err("must be the key in Base64 alone, without its type and its comment")
+            Err("must be the second word of a .pub file, which begins with \"AAAA\"")
         }
     }
 }

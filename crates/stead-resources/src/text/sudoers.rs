@@ -54,18 +54,32 @@ impl<'a> Text<'a> for SudoersWord<'a> {
     }
 }
 
+/// A group in a rule of sudo, without the '%' that stands in front of it there.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersGroup<'a>(pub(crate) SudoersWord<'a>);
+text_type!(SudoersGroup, { "type": "string", "pattern": SudoersWord::PATTERN, "not": { "pattern": "^%" } });
+
+impl<'a> Text<'a> for SudoersGroup<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.starts_with('%') {
+            return Err("must have groups without '%' in front, which is added");
+        }
+        SudoersWord::check(text).map(Self)
+    }
+}
+
 /// A command in a rule of sudo, as sudoers(5) has it.
 #[derive(Clone, Copy)]
 pub(crate) struct SudoersCommand<'a>(pub(crate) &'a str, Checked);
 text_type!(SudoersCommand, { "type": "string", "pattern": SudoersCommand::PATTERN, "not": { "pattern": "[\\s\\\\]$" } });
 
 impl SudoersCommand<'_> {
-    /// A digest, then a path with arguments. Each of them may be a regular expression, in which nothing needs a backslash;
+    /// A digest, then a path with arguments, or the name of an alias. Each of them may be a regular expression, in which nothing needs a backslash;
     /// elsewhere a bare ',', ':', '=' or '#' would end the command, so that any arguments were allowed.
     const PATTERN: &'static str = concat!(
         r"^(sha(224|256|384|512):[A-Za-z0-9+/=]+ +)?",
-        r"(([^\p{Cc}\\,:=#]|\\\P{Cc})+",
-        r"|(\^([^\p{Cc}\\$#]|\\\P{Cc})*\$|([^\s\p{Cc}\\,:=#]|\\\P{Cc})+)",
+        r#"([ !]*(["/*A-Z]|sudoedit|list|\\\P{Cc})([^\p{Cc}\\,:=#]|\\\P{Cc})*"#,
+        r#"|(!*\^([^\p{Cc}\\$#]|\\\P{Cc})*\$|!*(["/*A-Z]|sudoedit|list|\\\P{Cc})([^\s\p{Cc}\\,:=#]|\\\P{Cc})*)"#,
         r"( +(\^([^\p{Cc}\\$#]|\\\P{Cc})*\$|([^\p{Cc}\\,:=#]|\\\P{Cc})*))?)$"
     );
 }
@@ -76,11 +90,24 @@ impl<'a> Text<'a> for SudoersCommand<'a> {
         let is_whole = !text.ends_with(|last: char| last.is_whitespace() || last == '\\');
         if is_whole && matches(&PATTERN, text) {
             Ok(Self(text, CHECKED))
+        } else if !begins_a_command(text) {
+            Err(
+                "must have commands that begin with an absolute path, such as /usr/bin/systemctl; sudo takes no others but ALL, \
+                 'sudoedit' and names of aliases",
+            )
         } else {
             Err("must have commands that are single lines, each by itself, and do not end with a space or '\\'; write \
                  ',', ':', '=' and '#' with a backslash in front")
         }
     }
+}
+
+/// Returns whether a command begins as one that sudo takes, behind its digest and '!'.
+fn begins_a_command(text: &str) -> bool {
+    let digest = text.strip_prefix("sha").and_then(|rest| rest.split_once(' ')).map(|(_, rest)| rest);
+    let command = digest.unwrap_or(text).trim_start_matches([' ', '!']);
+    let begins = |first: char| first.is_ascii_uppercase() || matches!(first, '/' | '^' | '"' | '*' | '\\');
+    command.is_empty() || command.starts_with(begins) || command.starts_with("sudoedit") || command.starts_with("list")
 }
 
 fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {

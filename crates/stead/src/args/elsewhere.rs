@@ -50,6 +50,7 @@ pub(super) const OPTIONS: &[Foreign] = &[
         ALWAYS,
         "plans and results show each difference without it",
     ),
+    option(&["--limit", "-l", "--last", "--count", "--max-count"], "lines", "'-n COUNT' limits how many are listed"),
     option(&["--limit", "-l"], "where", "'--only' limits a run to instances, '--where' to machines of '--hosts'"),
     option(
         &["--tags", "--tag", "--limit", "--target", "--targets", "-l", "-t"],
@@ -199,6 +200,18 @@ pub(super) const OPTIONS: &[Foreign] = &[
     ),
     option(&["--root"], "system-root", "'--system-root' names another operating system"),
     option(&["--root"], "relative-to", "'--relative-to' names where relative paths start"),
+];
+
+/// Words behind a command that has commands of its own, and what to type there.
+pub(super) const INNER: &[(&str, &[&str], &str)] = &[
+    (
+        "agent",
+        &["start", "enable", "up", "restart", "stop", "disable"],
+        "'stead agent install' makes it a service, which systemctl starts and stops; 'stead agent run' runs it here",
+    ),
+    ("agent", &["log", "tail", "journal"], "'stead agent logs' prints what it did"),
+    ("history", &["list", "ls"], "'stead history' lists recorded runs"),
+    ("resource", &["ls"], "'stead resource list' lists the resources that there are"),
 ];
 
 /// Commands of other tools, and what to type here.

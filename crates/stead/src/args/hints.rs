@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use stead_core::diag::nearest;
 
 use super::Arguments;
-use super::elsewhere::{ALWAYS, COMMANDS, OPTIONS};
+use super::elsewhere::{ALWAYS, COMMANDS, INNER, OPTIONS};
 
 /// Adds a hint to an error where an option is meant that the command has by another name, or another command has. What is only
 /// somewhat similar is not suggested.
@@ -25,6 +25,10 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
 fn of_command(error: &mut clap::Error, words: &[OsString]) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
     let parent = called(words, word);
+    let inner = INNER.iter().find(|(of, written, _)| *of == parent.get_name() && written.contains(&&**word));
+    if let Some((.., tip)) = inner {
+        return suggest(error, ContextKind::SuggestedSubcommand, Some((*tip).to_owned()));
+    }
     let known = COMMANDS.iter().find(|(written, _)| written.contains(&&**word)).map(|(_, tip)| (*tip).to_owned());
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(similar)) => similar.as_slice(),
@@ -36,6 +40,9 @@ fn of_command(error: &mut clap::Error, words: &[OsString]) {
         return;
     }
     let hint = match parent.get_name() {
+        "help" => format!(
+            "'stead explain {word}' explains resources, properties, keys and codes; 'stead help' lists the commands"
+        ),
         "history" => "'stead history show RUN' shows a run, 'stead history' lists them".to_owned(),
         _ => known.unwrap_or_else(|| format!("'{} --help' lists the commands", command_line(&parent))),
     };
@@ -58,7 +65,7 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
     let written = as_written(words, option);
     let number = number_behind_w(words).filter(|_| !is_test);
     let own = with_one_hyphen(words, &command).or_else(|| in_front(words, &command, option));
-    let own = own.or_else(|| second_document(option, &command));
+    let own = own.or_else(|| second_document(option, &command)).or_else(|| parameter(option, &command));
     let hint = number.map(|number| no_number(&number)).or(own).or_else(|| match written.as_str() {
         "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
         "-w" if has("width") => {
@@ -133,6 +140,16 @@ fn in_front(words: &[OsString], command: &clap::Command, option: &str) -> Option
         Some(meant) => Some(format!("{}; options stand behind their command", meant.tip)),
         None => None,
     }
+}
+
+/// The hint for a parameter that is not behind '--set', or not in one word with its value. The value may be a secret.
+fn parameter(word: &str, command: &clap::Command) -> Option<String> {
+    let takes_one = has_long(command, "set") && has_long(command, "parameters-file");
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|each| each.is_ascii_alphanumeric() || matches!(each, '_' | '-' | '.'))
+    };
+    let stated = word.split_once('=').map(|(name, _)| name).filter(|name| is_name(name) && !name.starts_with('-'));
+    stated.filter(|_| takes_one).map(|name| format!("'--set {name}=VALUE' supplies a parameter"))
 }
 
 /// The hint for a second document.

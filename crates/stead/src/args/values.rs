@@ -14,6 +14,9 @@ use super::candidates;
 pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ if text.starts_with('@') => {
+            Err("expected NAME=VALUE; '--parameters-file FILE' names a file with parameters".to_owned())
+        }
         _ => Err("expected NAME=VALUE".to_owned()),
     }
 }

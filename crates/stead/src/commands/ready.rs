@@ -139,8 +139,13 @@ pub(super) fn load(
     mode: Mode,
 ) -> Result<(Session, Prepared), Refusal> {
     if let Some(root) = request.system_root.as_ref().filter(|root| !root.is_dir()) {
-        let message = format!("error: the system root '{}' is not a folder", root.display());
-        return Err(Refusal::Request(vec![message]));
+        let (there, help) = if root.exists() {
+            ("is not a folder", "name the folder that holds the root of the operating system")
+        } else {
+            ("does not exist", "create it: an empty folder is a system without any file")
+        };
+        let message = format!("error: the system root '{}' {there}", root.display());
+        return Err(Refusal::Request(vec![message, format!("help: {help}")]));
     }
     let mut session = session.with(|options| {
         (options.values, options.system_root) = (values, request.system_root.clone());

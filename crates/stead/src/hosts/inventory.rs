@@ -121,8 +121,32 @@ fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
     }
     for label in named.into_iter().filter(|label| *label != "name" && !known.contains(label)) {
         complain(&format!("warning: no machine has the label '{label}'"));
-        if let Some(near) = nearest(label, known.iter().copied()) {
+        if inventory.machines.iter().any(|machine| machine.name.as_str() == label) {
+            complain(&format!("help: it is the name of a machine: write name={label}"));
+        } else if let Some(near) = nearest(label, known.iter().copied()) {
             complain(&format!("help: {}", did_you_mean(near)));
+        }
+    }
+    warn_of_unknown_values(filter, inventory);
+}
+
+/// A value that no machine has is probably mistyped as well, where nothing matches.
+fn warn_of_unknown_values(filter: Option<&Filter>, inventory: &Inventory) {
+    const MOST: usize = 8;
+    let Some(filter) = filter.filter(|filter| inventory.select(Some(filter)).next().is_none()) else { return };
+    let mut named = BTreeSet::new();
+    filter.labels(&mut |label| named.extend([label]));
+    for label in named {
+        let values: BTreeSet<&str> = match label {
+            "name" => inventory.machines.iter().map(|machine| machine.name.as_str()).collect(),
+            label => {
+                inventory.machines.iter().filter_map(|machine| machine.labels.get(label)).map(String::as_str).collect()
+            }
+        };
+        if !values.is_empty() {
+            let more = if values.len() > MOST { ", …" } else { "" };
+            let some: Vec<&str> = values.into_iter().take(MOST).collect();
+            complain(&format!("help: the values of '{label}' are {}{more}", some.join(", ")));
         }
     }
 }
