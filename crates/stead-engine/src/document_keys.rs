@@ -94,7 +94,8 @@ impl DocumentKey {
     pub fn within(&self) -> impl Iterator<Item = &'static Self> {
         let is_of_part = ["", "resources"].contains(&self.below);
         let path = self.path();
-        Self::all().iter().filter(move |key| {
+        // One that takes nothing but null is there for documents of others.
+        Self::all().iter().filter(|key| key.kind != "null").filter(move |key| {
             let below = if is_of_part && key.below == path { Some(&*key.name) } else { None };
             let name = below.or_else(|| key.path_within(self.part, &self.name));
             name.is_some_and(|name| !name.contains('.'))
