@@ -40,8 +40,10 @@ fn explain(arguments: &[&str]) -> String {
 /// All codes, by the two digits of their kind and then by their number.
 fn codes() -> BTreeMap<String, BTreeMap<String, Code>> {
     let mut kinds: BTreeMap<String, BTreeMap<String, Code>> = BTreeMap::new();
-    for line in explain(&[]).lines() {
-        let (id, title) = line.split_once("  ").unwrap();
+    let all = explain(&[]);
+    let (_, listed) = all.split_once("\nCodes of messages\n").unwrap();
+    for line in listed.lines() {
+        let (id, title) = line.trim_start().split_once("  ").unwrap();
         let text = explain(&[id]);
         let explanation = text.strip_prefix(&format!("{id}: {title}\n\n")).unwrap().trim_end().to_owned();
         let code = Code { id: id.to_owned(), title: title.to_owned(), explanation };
