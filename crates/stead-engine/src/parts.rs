@@ -9,6 +9,7 @@ use stead_core::id::NodeId;
 use stead_core::text::Node;
 
 use crate::prepared::Prepared;
+use crate::staying::listed;
 
 /// Which instances of a document a run is about. Each word is the name of an instance, its id (`TYPE:NAME`), its type, the
 /// part of its type behind the slash, or one of the `tags` of its metadata.
@@ -28,6 +29,8 @@ pub struct UnknownPart {
     pub word: String,
     /// The name that was probably meant.
     pub meant: Option<String>,
+    /// The first of the instances that there are, in words.
+    pub known: String,
 }
 
 impl Prepared {
@@ -73,7 +76,9 @@ fn meant(graph: &Graph, words: &[String]) -> Result<Vec<NodeId>, UnknownPart> {
         if found.is_empty() {
             let known: Vec<String> = graph.iter().flat_map(|(id, _)| words_for(graph, id)).collect();
             let near = diag::nearest(word, known.iter().map(String::as_str));
-            return Err(UnknownPart { word: word.clone(), meant: near.map(str::to_owned) });
+            let labels: Vec<String> = graph.iter().map(|(id, _)| graph.label(id)).collect();
+            let (meant, known) = (near.map(str::to_owned), listed(&labels, labels.len()));
+            return Err(UnknownPart { word: word.clone(), meant, known });
         }
         all.extend(found);
     }

@@ -232,12 +232,24 @@ impl Reader<'_> {
     pub(super) fn unknown_key_at(&mut self, key: &str, span: Span, (owner, known): (Owner, &[&str]), site: Site<'_>) {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
+        // The name alone is not a dependency: the same value below the other key would be refused as well.
+        let named =
+            site.value.and_then(Node::as_str).filter(|name| !name.starts_with('[') && !name.contains(['/', ':']));
         let meaning = foreign::meaning(owner.foreign_words(), key, site);
         self.report(match Meant::word(key, known.iter().copied()) {
+            _ if let (Some(foreign::Meaning::Key("dependsOn")), Some(name)) = (meaning, named) => {
+                finding.with_help(format!(
+                    "write `dependsOn: [\"[resourceId('TYPE', '{}')]\"]` with the type of that instance",
+                    shown(name)
+                ))
+            }
             _ if let Some(meaning) = meaning => meaning.explain(finding, key, self.written(span)),
             Some(meant) => finding.with_meant(key, &meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
+                _ if owner == Owner::Instance && TypeName::parse(key).is_ok() => {
+                    format!("it is a type: write `type: {key}`, and what is below it below `properties:`")
+                }
                 _ if owner == Owner::Instance => {
                     format!(
                         "properties of the resource go below 'properties'; the keys of {owner} are {}",

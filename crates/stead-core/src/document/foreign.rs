@@ -91,6 +91,10 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         Object,
         Key("properties"),
     ),
+    row(
+        &["nolog", "sensitive"],
+        Advice("remove it: a parameter of the type secureString is never shown, nor is anything that is made of it"),
+    ),
     row(&["require", "requires", "depends", "dependson", "dependencies", "needs", "after"], Key("dependsOn")),
     where_it(&["enabled"], Type(SERVICE), Property("enabled")),
     where_it(&["unless", "notif"], Type(COMMAND), Property("test")),
@@ -271,7 +275,9 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     ),
     row(
         &["handlers", "handler"],
-        Example(&[ON_CHANGES], " at an instance below 'resources' that is to run only after a change of the other one"),
+        Advice(
+            "state each of them below 'resources', with onChanges in its directives: it runs only after a change of what that lists",
+        ),
     ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
     row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
@@ -326,7 +332,10 @@ const IN_PROPERTIES: &[ForeignWords] = &[
     row(&["env"], Property("environment")),
     row(
         &["minute", "hour", "day", "weekday", "month", "monthday", "specialtime"],
-        Inside("schedule: '5 2 * * *'", ": minute, hour, day of the month, month, day of the week"),
+        Inside(
+            "schedule: '5 2 * * *'",
+            ", as for 02:05 each day: minute, hour, day of the month, month, day of the week",
+        ),
     ),
     row(&["pkg", "package"], Property("name")),
     row(&["pkgs", "packages"], Property("names")),

@@ -48,6 +48,7 @@ impl<'q> Question<'q> {
         match self.builtin.name {
             "parameters" => Some("declare it in 'parameters'"),
             "variables" => Some("declare it in 'variables', before it is used"),
+            "facts" => Some("`stead facts` lists them all"),
             _ => None,
         }
     }

@@ -363,12 +363,36 @@ impl<'t> Fault<'_, 't> {
         }
         let key_start = start + (line.len() - line.trim_start_matches([' ', '-']).len());
         let at = key_start + key.len();
-        let finding =
-            Diagnostic::error(&codes::COLON, self.span(key_start..at), format!("a colon is missing after '{key}'"));
+        let missing = format!("a colon is missing after '{key}'");
         // The value may be a secret, and other words may be text that was meant to go on.
-        let finding =
-            finding.with_help(if value.is_empty() { format!("write '{key}:'") } else { format!("write '{key}: …'") });
+        let form = if value.is_empty() { format!("write '{key}:'") } else { format!("write '{key}: …'") };
+        if let Some((holder, indent)) = self.text_above(start, line) {
+            let message =
+                format!("{missing}, or the line belongs to the text of '{holder}' and is indented too little");
+            let help = format!("indent it by {indent} spaces if it is a part of the text; else {form}");
+            return Some(Diagnostic::error(&codes::COLON, self.span(key_start..at), message).with_help(help));
+        }
+        let finding = Diagnostic::error(&codes::COLON, self.span(key_start..at), missing).with_help(form);
         Some(if KEYS.contains(&key) { finding.with_fix(self.span(at..at), ":") } else { finding })
+    }
+
+    /// The key of the block of text (`|` or `>`) that ends right above a line, and the indentation of its first line.
+    fn text_above(&self, start: usize, line: &str) -> Option<(&str, usize)> {
+        let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let (own, mut first) = (width(line), None);
+        for above in self.text.get(..start)?.lines().rev().filter(|above| !above.trim().is_empty()) {
+            let is_header = above.trim_end().trim_end_matches(['+', '-']).ends_with(" |")
+                || above.trim_end().trim_end_matches(['+', '-']).ends_with(" >");
+            match first {
+                Some(indent) if is_header && width(above) < indent => {
+                    let (key, _) = above.trim_start_matches([' ', '-']).split_once(':')?;
+                    return (own <= width(above)).then_some((key, indent));
+                }
+                _ if width(above) <= own => return None,
+                _ => first = Some(width(above)),
+            }
+        }
+        None
     }
 
     fn missing_space_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {

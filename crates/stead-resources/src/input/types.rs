@@ -131,7 +131,8 @@ text_type!(Mode, { "type": "string", "pattern": "^[0-7]{3,4}$" });
 
 impl<'a> Text<'a> for Mode<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let bits = parse_mode(text).ok_or("must be three or four octal digits: write \"0644\"")?;
+        let bits =
+            parse_mode(text).ok_or("must be three or four octal digits in quotes, such as \"0640\" for rw-r-----")?;
         Ok(Self { text, bits })
     }
 }

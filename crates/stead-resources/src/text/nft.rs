@@ -36,7 +36,7 @@ impl<'a> Text<'a> for TableText<'a> {
         if text.contains(|each| breaks_line(each) && each != '\n') {
             return Err("must not contain a control character other than line breaks and tabs");
         }
-        match flaw(text) {
+        match whole_file(text).or_else(|| flaw(text)) {
             Some(flaw) => Err(flaw),
             None => Ok(Self(text, CHECKED)),
         }
@@ -81,6 +81,16 @@ fn is_of_word(each: char) -> bool {
     each.is_ascii_alphanumeric() || matches!(each, '_' | '.' | '/' | '-')
 }
 
+/// Says that a text is a file of nft, which has tables, if it begins like one. In a table no statement does.
+fn whole_file(text: &str) -> Option<&'static str> {
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut words = lines.flat_map(str::split_whitespace);
+    matches!(words.next()?, "table" | "flush" | "add" | "create" | "delete" | "destroy").then_some(
+        "must be what is between the braces of one table: leave out 'table FAMILY NAME {' with its '}', and commands such as 'flush ruleset'; \
+         'family' and 'name' are properties",
+    )
+}
+
 /// Why a text is not the inside of one table.
 fn flaw(text: &str) -> Option<&'static str> {
     let (mut rest, mut depth) = (text, 0_usize);
@@ -122,6 +132,9 @@ mod tests {
             "# \"\n}\n#\"",
         ];
         assert_eq!(bad.into_iter().find(|text| flaw(text).is_none()), None);
+        let files = ["#!/usr/sbin/nft -f\n\nflush ruleset\n", "  table inet filter {\n}\n", "add table ip a"];
+        assert_eq!(files.into_iter().find(|text| whole_file(text).is_none()), None);
+        assert_eq!(good.into_iter().find(|text| whole_file(text).is_some()), None);
     }
 
     #[test]

@@ -181,8 +181,9 @@ pub(super) fn load(
 }
 
 fn unknown_part(unknown: &UnknownPart) -> Vec<String> {
-    let help = unknown.meant.as_ref().map(|meant| format!("help: {}", diag::did_you_mean(meant)));
-    [format!("error: {unknown}")].into_iter().chain(help).collect()
+    let known = || format!("the document has {}", unknown.known);
+    let help = unknown.meant.as_ref().map_or_else(known, |meant| diag::did_you_mean(meant));
+    vec![format!("error: {unknown}"), format!("help: {help}")]
 }
 
 /// Refuses a document with properties that its resources do not accept. Programs may be asked for that.

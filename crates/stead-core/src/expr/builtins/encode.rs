@@ -95,6 +95,12 @@ pub(super) fn uri_component_to_string(mut arguments: Arguments) -> BuiltinResult
 
 pub(super) fn resource_id(mut arguments: Arguments) -> BuiltinResult {
     let (type_name, name) = (arguments.text()?, arguments.text()?);
-    let type_name = TypeName::parse(&type_name).map_err(|error| Wrong::value(0, error.to_string()))?;
+    let type_name = TypeName::parse(&type_name).map_err(|error| {
+        let wrong = Wrong::value(0, error.to_string());
+        wrong.with_help(match TypeName::parse(&name) {
+            Ok(_) => format!("the type comes first: resourceId('{name}', '{type_name}')"),
+            Err(_) => format!("write the type of '{name}', as in resourceId('Stead/File', '{name}')"),
+        })
+    })?;
     Ok(ResourceId { type_name, name: name.into() }.to_string().into())
 }

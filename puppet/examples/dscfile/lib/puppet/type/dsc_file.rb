@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'dsc_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:d562efd5d9e8e8f7ed2584f95996b8920cbc056c32a190de8c234a3b2ee66fa8' },
+  stead: { type: 'Stead/File', digest: 'sha256:fb13e9b06270b43c355f1625b92ba771ddcbdf0ce4ad8d2feda2b354bbdf82a8' },
   autorequire: { group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
