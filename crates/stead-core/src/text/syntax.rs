@@ -366,9 +366,9 @@ impl<'t> Fault<'_, 't> {
         let missing = format!("a colon is missing after '{key}'");
         // The value may be a secret, and other words may be text that was meant to go on.
         let form = if value.is_empty() { format!("write '{key}:'") } else { format!("write '{key}: …'") };
-        if let Some((holder, indent)) = self.text_above(start, line) {
+        if let Some((owner, indent)) = self.text_above(start, line) {
             let message =
-                format!("{missing}, or the line belongs to the text of '{holder}' and is indented too little");
+                format!("{missing}, or the line belongs to the text of '{owner}' and is indented too little");
             let help = format!("indent it by {indent} spaces if it is a part of the text; else {form}");
             return Some(Diagnostic::error(&codes::COLON, self.span(key_start..at), message).with_help(help));
         }

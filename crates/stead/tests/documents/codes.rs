@@ -41,7 +41,7 @@ fn explain(arguments: &[&str]) -> String {
 fn codes() -> BTreeMap<String, BTreeMap<String, Code>> {
     let mut kinds: BTreeMap<String, BTreeMap<String, Code>> = BTreeMap::new();
     let all = explain(&[]);
-    let (_, listed) = all.split_once("\nCodes of messages\n").unwrap();
+    let (_, listed) = all.split_once("\nCodes\n").unwrap();
     for line in listed.lines() {
         let (id, title) = line.trim_start().split_once("  ").unwrap();
         let text = explain(&[id]);
