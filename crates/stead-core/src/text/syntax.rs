@@ -367,8 +367,7 @@ impl<'t> Fault<'_, 't> {
         // The value may be a secret, and other words may be text that was meant to go on.
         let form = if value.is_empty() { format!("write '{key}:'") } else { format!("write '{key}: …'") };
         if let Some((owner, indent)) = self.text_above(start, line) {
-            let message =
-                format!("{missing}, or the line belongs to the text of '{owner}' and is indented too little");
+            let message = format!("{missing}, or the line belongs to the text of '{owner}' and is indented too little");
             let help = format!("indent it by {indent} spaces if it is a part of the text; else {form}");
             return Some(Diagnostic::error(&codes::COLON, self.span(key_start..at), message).with_help(help));
         }
