@@ -32,12 +32,13 @@ impl Session {
     /// manages.
     fn unknown_files(&self, prepared: &Prepared) -> Vec<Diagnostic> {
         let graph = &prepared.graph;
-        let instances =
-            graph.iter().filter(|(_, node)| node.role == Role::Instance && builtin_of(&node.manifest).is_some());
+        // Few instances have such a property, and looking for the type takes longer.
+        let instances = graph.iter().filter(|(_, node)| node.role == Role::Instance);
         let lists: Vec<&[Template]> = instances
-            .filter_map(|(id, _)| graph.declaration(id).properties.as_ref())
-            .flat_map(|properties| WATCHED.iter().filter_map(|name| properties.get(name)))
-            .filter_map(|list| if let Kind::Array(files) = &list.kind { Some(&**files) } else { None })
+            .filter_map(|(id, node)| Some((node, graph.declaration(id).properties.as_ref()?)))
+            .flat_map(|(node, properties)| WATCHED.iter().filter_map(move |name| Some((node, properties.get(name)?))))
+            .filter(|(node, _)| builtin_of(&node.manifest).is_some())
+            .filter_map(|(_, list)| if let Kind::Array(files) = &list.kind { Some(&**files) } else { None })
             .collect();
         if lists.is_empty() {
             return Vec::new();

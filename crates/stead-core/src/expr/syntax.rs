@@ -461,6 +461,8 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
         let names = || functions().iter().map(|function| function.name);
         let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
             Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
+            // Nearly 'items'; it is the item of a loop, which is stated otherwise or not at all.
+            None if name == "item" => "an instance with `copy: {name: all, each: [a, b]}` has item()".into(),
             None => match names()
                 .find(|each| in_namespace(each) == Some(name))
                 .or_else(|| hints::function_of_others(name))

@@ -308,7 +308,14 @@ impl<'t> Fault<'_, 't> {
         if let Some(finding) = self.missing_space_above().or_else(|| self.missing_colon_above()) {
             return finding;
         }
-        let (_, line) = self.line();
+        let (start, line) = self.line();
+        if let Some((key, behind)) = line.split_once(": {{").filter(|(_, behind)| behind.contains("}}")) {
+            let (from, to) =
+                (start + key.len() + 2, start + line.len() - behind.len() + behind.find("}}").unwrap_or(0) + 2);
+            let message = "'{{' begins an object within an object in YAML, and not a placeholder";
+            let help = "write a value that is computed as an expression in quotes, such as \"[concat(parameters('NAME'), '/x')]\"";
+            return Diagnostic::error(&codes::SYNTAX, self.span(from..to), message).with_help(help);
+        }
         let blank = line.len() - line.trim_start_matches(' ').len();
         self.indentation_of(&format!("the line is indented by {blank} spaces, which matches no line above it"))
             .with_help("indent it like the lines that it belongs to; if it is right, look for a missing ':' or space in the line above")

@@ -90,6 +90,13 @@ pub(super) fn meaning(type_name: &str, word: &str, value: Option<&Template>) -> 
             _ => Advice("write `state: running`"),
         });
     }
+    if type_name == "Stead/File" && matches!(&*plain, "state" | "ensure") {
+        match value.and_then(Template::as_str) {
+            Some("directory") => return Some(Advice("write `type: Stead/Directory`: a directory is of another type")),
+            Some("link" | "symlink") => return Some(Advice("write `type: Stead/Symlink`: a link is of another type")),
+            _ => {}
+        }
+    }
     let row = WORDS.iter().find(|(of, words, _)| *of == type_name && words.contains(&&*plain))?;
     Some(row.2)
 }

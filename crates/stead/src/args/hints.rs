@@ -66,6 +66,7 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
     let number = number_behind_w(words).filter(|_| !is_test);
     let own = with_one_hyphen(words, &command).or_else(|| in_front(words, &command, option));
     let own = own.or_else(|| second_document(option, &command)).or_else(|| parameter(option, &command));
+    let own = own.or_else(|| value_apart(words, option, &command));
     let hint = number.map(|number| no_number(&number)).or(own).or_else(|| match written.as_str() {
         "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
         "-w" if has("width") => {
@@ -150,6 +151,17 @@ fn parameter(word: &str, command: &clap::Command) -> Option<String> {
     };
     let stated = word.split_once('=').map(|(name, _)| name).filter(|name| is_name(name) && !name.starts_with('-'));
     stated.filter(|_| takes_one).map(|name| format!("'--set {name}=VALUE' supplies a parameter"))
+}
+
+/// The hint for the value of a parameter behind its name: `--set port 8080`.
+fn value_apart(words: &[OsString], value: &str, command: &clap::Command) -> Option<String> {
+    let is_apart = |three: &[OsString]| match three {
+        [option, name, word] => option == "--set" && word == value && !name.as_encoded_bytes().contains(&b'='),
+        _ => false,
+    };
+    let [_, name, _] = words.windows(3).find(|three| is_apart(three))? else { return None };
+    let name = name.to_str().filter(|_| has_long(command, "set"))?;
+    Some(format!("'--set {name}=VALUE' supplies a parameter: one word"))
 }
 
 /// The hint for a second document.
