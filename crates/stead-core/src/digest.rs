@@ -25,7 +25,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[derive(Default)]
 pub struct DigestOfParts {
     hash: Sha256,
-    /// What is to be added to it: many small parts at once.
+    /// Parts that are not yet in the hash, which takes many small ones at once.
     parts: Vec<u8>,
 }
 

@@ -24,8 +24,8 @@ impl Session {
         let first = graph.declaration(*beside.first()?).type_name.span;
         let labels: Vec<String> = beside.iter().map(|id| graph.label(*id)).collect();
         let named = listed(&labels, labels.len());
-        let message = format!("runs on this machine, not below '{}': {named}", root.display());
-        let help = "below a system root only what the resources of stead change is in there; '--skip TYPE' leaves out the rest";
+        let message = format!("programs run on this machine, not in '{}': {named}", root.display());
+        let help = "leave them out with '--skip TYPE', or run stead inside that system";
         Some(Diagnostic::warning(&BESIDE_ROOT, first, message).with_help(help))
     }
 }

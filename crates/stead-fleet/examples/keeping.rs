@@ -1,4 +1,4 @@
-//! What reports take on the disk, and how long one waits while old ones go: real reports (`corpus/fleet/reports`) as ten thousand machines
+//! Measures the space that reports take on the disk, and how long one waits while old ones go: real reports (`corpus/fleet/reports`) as ten thousand machines
 //! send them, of which each changes something five times a day.
 //!
 //! `cargo build --release -p stead-fleet --example keeping --bin stead-fleet`, and then `target/release/examples/keeping`
@@ -206,7 +206,7 @@ fn size(place: &StorePlace) -> u64 {
     }
 }
 
-/// What the table and each of its indexes take.
+/// The bytes of the table and of each of its indexes.
 fn parts(place: &StorePlace) {
     let parts: Vec<(String, i64)> = match place {
         StorePlace::File(file) => {

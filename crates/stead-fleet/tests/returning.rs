@@ -222,7 +222,7 @@ impl Disk {
         disk
     }
 
-    /// What is written goes to the disk when a program asks for it, and by itself much later.
+    /// Written bytes go to the disk when a program asks for it, and by themselves much later.
     fn mount(&self) {
         run("mount", &["-o".as_ref(), "loop,commit=300".as_ref(), self.image.as_ref(), self.place.as_ref()]);
     }

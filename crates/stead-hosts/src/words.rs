@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use stead_core::text::{Kind, Node};
 
-/// What a key of another tool is at a machine.
+/// The meaning of a key of another tool at a machine.
 const AT_MACHINES: [(&str, &str); 14] = [
     ("ip", "address"),
     ("host", "address"),
@@ -22,20 +22,20 @@ const AT_MACHINES: [(&str, &str); 14] = [
     ("tags", "labels"),
 ];
 
-/// What to write for a key that no machine has.
+/// Advice about a key that no machine has.
 pub(crate) fn at_machine(key: &str) -> Option<String> {
     let (_, own) = AT_MACHINES.iter().find(|(word, _)| key.eq_ignore_ascii_case(word))?;
     Some(format!("write it as '{own}'"))
 }
 
-/// What to write for machines in a list: the first ones by their names.
+/// The form of machines that are written as a list: the first ones by their names.
 pub(crate) fn as_machines(list: &Node) -> Option<String> {
     let names: Vec<&str> = list.items()?.iter().map_while(Node::as_str).take(2).collect();
     let members: Vec<String> = names.iter().map(|name| format!("{name}: {{}}")).collect();
     (!names.is_empty()).then(|| format!("write names with a colon: `machines: {{{}}}`", members.join(", ")))
 }
 
-/// What to write for labels that are words, or a comparison.
+/// The form of labels that are written as words, or as a comparison.
 pub(crate) fn as_labels(node: &Node) -> Option<String> {
     let pair = |text: &str| text.split_once('=').map(|(name, value)| format!("{name}: {value}"));
     let pairs: Vec<String> = match &node.kind {
@@ -55,7 +55,7 @@ pub(crate) fn shown(address: &str) -> Cow<'_, str> {
     }
 }
 
-/// What to write for an address with a user or a port.
+/// The form of an address that is written with a user or a port.
 pub(crate) fn apart(address: &str) -> Option<String> {
     let address = address.strip_prefix("ssh://").unwrap_or(address);
     let (user, rest) = address.rsplit_once('@').map_or((None, address), |(user, rest)| (Some(user), rest));

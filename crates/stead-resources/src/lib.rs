@@ -193,9 +193,6 @@ fn make_all() -> Vec<BuiltIn> {
     all
 }
 
-/// The resources whose instances name what is run.
-const COMMANDS: [&str; 2] = ["Stead/Command", "Microsoft.DSC.Transitional/RunCommandOnSet"];
-
 /// The resources whose sets run or start what may change anything, also once the set is over.
 fn open_ended() -> impl Iterator<Item = Option<BuiltIn>> {
     let all = [
@@ -208,8 +205,7 @@ fn open_ended() -> impl Iterator<Item = Option<BuiltIn>> {
     ];
     all.into_iter().map(|built_in| {
         let built_in = built_in?;
-        let runs_commands = COMMANDS.contains(&built_in.manifest.type_name.as_str());
-        let promises = Promises { bounded: false, below_root: !runs_commands, ..built_in.manifest.promises };
+        let promises = Promises { bounded: false, ..built_in.manifest.promises };
         Some(BuiltIn { manifest: Arc::new(Manifest { promises, ..(*built_in.manifest).clone() }), ..built_in })
     })
 }
@@ -233,13 +229,14 @@ impl Profile {
     /// `None` when the type name is not valid; a test makes sure that all are.
     fn built_in(&self, provider: Arc<dyn Provider>) -> Option<BuiltIn> {
         let version = Version::Semantic(semver::Version::new(1, 0, 0));
+        let type_name = TypeName::parse(self.type_name).ok()?;
         let manifest = Manifest {
             capabilities: self.capabilities,
-            promises: Promises::ALL,
+            promises: Promises { below_root: reach(&type_name) != Reach::Outside, ..Promises::ALL },
             undo: self.undo,
             description: Some(self.description.to_owned()),
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            ..Manifest::in_process(TypeName::parse(self.type_name).ok()?, version)
+            ..Manifest::in_process(type_name, version)
         };
         Some(BuiltIn {
             manifest: Arc::new(manifest),

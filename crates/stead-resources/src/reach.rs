@@ -9,15 +9,17 @@ pub enum Reach {
     Within,
     /// Its files; the resource itself leaves out what a running system makes of them, such as a service that runs.
     Files,
-    /// It runs programs of the system that runs, or asks others over a network.
+    /// It runs programs of the system that runs, or asks others over a network, for what it changes below the root.
     Beyond,
+    /// None of it: its instances name programs, which the system that runs carries out.
+    Outside,
 }
 
 /// The built-in resources of which not everything happens below a root.
 const REACHES: [(&str, Reach); 15] = [
-    ("Microsoft.DSC.Transitional/RunCommandOnSet", Reach::Beyond),
+    ("Microsoft.DSC.Transitional/RunCommandOnSet", Reach::Outside),
     ("Microsoft/Process", Reach::Beyond),
-    ("Stead/Command", Reach::Beyond),
+    ("Stead/Command", Reach::Outside),
     ("Stead/Download", Reach::Beyond),
     ("Stead/Git", Reach::Beyond),
     ("Stead/Hostname", Reach::Files),

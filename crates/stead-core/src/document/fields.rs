@@ -248,7 +248,7 @@ impl Reader<'_> {
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == Owner::Instance && TypeName::parse(key).is_ok() => {
-                    format!("it is a type: write `type: {key}`, and what is below it below `properties:`")
+                    format!("'{key}' is a type: write `type: {key}`, and its properties below `properties:`")
                 }
                 _ if owner == Owner::Instance => {
                     format!(

@@ -276,7 +276,7 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     row(
         &["handlers", "handler"],
         Advice(
-            "state each of them below 'resources', with onChanges in its directives: it runs only after a change of what that lists",
+            "state each handler below 'resources', and the instances that trigger it in 'onChanges' of its 'directives'",
         ),
     ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
@@ -334,7 +334,7 @@ const IN_PROPERTIES: &[ForeignWords] = &[
         &["minute", "hour", "day", "weekday", "month", "monthday", "specialtime"],
         Inside(
             "schedule: '5 2 * * *'",
-            ", as for 02:05 each day: minute, hour, day of the month, month, day of the week",
+            " for 02:05 each day; the fields are minute, hour, day of the month, month, day of the week",
         ),
     ),
     row(&["pkg", "package"], Property("name")),
@@ -431,7 +431,7 @@ impl Meaning {
         }
     }
 
-    /// What to write in place of the word, in words.
+    /// Advice in words: the form to write in place of the word.
     pub fn advice(self) -> String {
         match self {
             Key(key) => format!("write it as '{key}'"),

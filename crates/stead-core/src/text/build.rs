@@ -31,7 +31,7 @@ pub(super) struct Builder<'t> {
     nodes: usize,
     /// The last piece that was read: a scalar, an alias, an opening or a whole list or object.
     last: Span,
-    /// Whether a word begins with a no-break space.
+    /// True of a word that begins with a no-break space.
     has_no_break: bool,
 }
 

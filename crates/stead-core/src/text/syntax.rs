@@ -312,8 +312,8 @@ impl<'t> Fault<'_, 't> {
         if let Some((key, behind)) = line.split_once(": {{").filter(|(_, behind)| behind.contains("}}")) {
             let (from, to) =
                 (start + key.len() + 2, start + line.len() - behind.len() + behind.find("}}").unwrap_or(0) + 2);
-            let message = "'{{' begins an object within an object in YAML, and not a placeholder";
-            let help = "write a value that is computed as an expression in quotes, such as \"[concat(parameters('NAME'), '/x')]\"";
+            let message = "'{{' starts an object in YAML; it is not a placeholder";
+            let help = "write the value as an expression in quotes, such as \"[concat(parameters('NAME'), '/x')]\"";
             return Diagnostic::error(&codes::SYNTAX, self.span(from..to), message).with_help(help);
         }
         let blank = line.len() - line.trim_start_matches(' ').len();

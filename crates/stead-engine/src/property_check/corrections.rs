@@ -1,9 +1,9 @@
-//! What was meant by texts that are refused.
+//! Corrections of texts that are refused.
 
 /// A text that may be accepted in place of another one.
 pub(super) struct Correction {
     pub(super) text: String,
-    /// What to do, without the text where that may hold a password.
+    /// Advice, without the text where that may hold a password.
     pub(super) help: String,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn of(text: &str) -> Vec<Correction> {
     found
 }
 
-/// What to do about a text that names several things, or one of another kind.
+/// Advice about a text that names several things, or one of another kind.
 pub(super) fn several(property: &str, text: &str, has: &dyn Fn(&str) -> bool) -> Option<String> {
     let is_package = property == "name" && has("version") && has("hold");
     match text {
@@ -45,7 +45,7 @@ pub(super) fn several(property: &str, text: &str, has: &dyn Fn(&str) -> bool) ->
     }
 }
 
-/// What to do about a text that holds the values of two properties.
+/// Advice about a text that holds the values of two properties.
 pub(super) fn apart(
     property: &str,
     text: &str,

@@ -122,7 +122,7 @@ impl Pass<'_> {
         (fault.accepts)(&format!("0{digits}")).then_some(digits)
     }
 
-    /// What to write in place of a text that is refused, and the text itself where that is all.
+    /// Advice about a text that is refused, and the text to write where that is all.
     fn corrected(&self, value: &Template, fault: &Fault<'_>) -> Option<(String, Option<String>)> {
         let Kind::String(text) = &value.kind else { return None };
         let written = self.written(value).trim_matches(['"', '\'']);

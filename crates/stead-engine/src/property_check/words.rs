@@ -3,7 +3,7 @@
 use stead_core::expr::Template;
 use stead_core::text::Kind;
 
-/// What a word is at a type.
+/// The meaning of a word at a type.
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
     /// This property, with the same value.
@@ -92,8 +92,12 @@ pub(super) fn meaning(type_name: &str, word: &str, value: Option<&Template>) -> 
     }
     if type_name == "Stead/File" && matches!(&*plain, "state" | "ensure") {
         match value.and_then(Template::as_str) {
-            Some("directory") => return Some(Advice("write `type: Stead/Directory`: a directory is of another type")),
-            Some("link" | "symlink") => return Some(Advice("write `type: Stead/Symlink`: a link is of another type")),
+            Some("directory") => {
+                return Some(Advice("a directory has a type of its own: write `type: Stead/Directory`"));
+            }
+            Some("link" | "symlink") => {
+                return Some(Advice("a link has a type of its own: write `type: Stead/Symlink`"));
+            }
             _ => {}
         }
     }

@@ -17,7 +17,7 @@ const OF_FLEET: i64 = 2;
 const DICTIONARY: &[u8] = include_bytes!("reports-1.dictionary");
 /// The level: the next ones take three times the time for two hundredths of the bytes.
 const LEVEL: i32 = 4;
-/// What all frames begin with, and rows do not.
+/// The beginning of all frames, which rows leave out.
 const MAGIC: [u8; 4] = zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
 /// The longest report that is packed, and the most that one is unpacked to. None that arrives is longer.
 const LONGEST: usize = stead_protocol::LONGEST_BODY;
@@ -29,7 +29,7 @@ pub(super) struct Packing {
     of_fleet: Option<Frames>,
 }
 
-/// What makes frames with one dictionary, and reads them.
+/// Makes frames with one dictionary, and reads them.
 struct Frames {
     compressor: Compressor<'static>,
     decompressor: Decompressor<'static>,

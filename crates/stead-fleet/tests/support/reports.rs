@@ -11,7 +11,7 @@ use stead_release::{Digest, MachineReport, Numbered, Signed};
 
 use crate::random::Random;
 
-/// What differs from report to report in all of them: digests, numbers of machines and boots, times, jobs and durations.
+/// The parts that differ from report to report in all of them: digests, numbers of machines and boots, times, jobs and durations.
 const DIFFERS: &str = concat!(
     r"sha256-[0-9a-f]{64}",
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",

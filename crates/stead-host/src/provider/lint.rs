@@ -24,9 +24,9 @@ is meant as it is can stay.";
 pub struct Lint {
     /// Where it is in the properties, as a JSON pointer.
     pub property: String,
-    /// What the value does.
+    /// The effect of the value.
     pub message: String,
-    /// What does the other.
+    /// The value or form that does what was probably meant.
     pub help: String,
 }
 

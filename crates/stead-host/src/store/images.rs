@@ -64,7 +64,7 @@ pub enum Entry {
     Ended,
 }
 
-/// What earlier versions recorded does not say.
+/// Records of earlier versions do not say it.
 fn is_covered() -> bool {
     true
 }

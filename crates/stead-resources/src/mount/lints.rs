@@ -65,7 +65,7 @@ const OTHERS: [&str; 49] = [
     "zfs",
 ];
 
-/// What stands in front of a value that tells a device.
+/// The tags in front of a value that names a device.
 const TAGS: [&str; 5] = ["UUID=", "LABEL=", "PARTUUID=", "PARTLABEL=", "ID="];
 
 /// Finds a type that is near to a known one, and a device that mount(8) looks for in the directory that it is started in.

@@ -77,7 +77,7 @@ fn ignored(setting: &Setting<'_>) -> Option<(String, String)> {
     })
 }
 
-/// What to say of a setting that systemd 252 does not know in this section. A later one knows more, so that only what is near to one
+/// The finding about a setting that systemd 252 does not know in this section. A later one knows more, so that only what is near to one
 /// that it knows, or is one of another section, is reported.
 fn unknown(section: &str, key: &str, known: &[&str]) -> Option<(String, String)> {
     if key.starts_with("X-") {

@@ -161,7 +161,7 @@ fn value_apart(words: &[OsString], value: &str, command: &clap::Command) -> Opti
     };
     let [_, name, _] = words.windows(3).find(|three| is_apart(three))? else { return None };
     let name = name.to_str().filter(|_| has_long(command, "set"))?;
-    Some(format!("'--set {name}=VALUE' supplies a parameter: one word"))
+    Some(format!("'--set {name}=VALUE' supplies a parameter, as one word"))
 }
 
 /// The hint for a second document.

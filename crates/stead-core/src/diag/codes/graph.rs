@@ -92,7 +92,7 @@ crate::codes! {
          ```yaml\nresources:\n- type: Stead/File\n  copy: {name: sites, each: [shop, blog], as: site}\n  properties: {path: \"[concat(site(), '.conf')]\", mode: \"0640\"}\n```\n\n\
          `Stead/Directory` with `entries` and `_purge` removes the files of a directory that are not wanted. Where a file or directory of\n\
          that very name exists, nothing is reported.";
-    BESIDE_ROOT = "W0536", "something is carried out on this machine, and not below the system root",
+    BESIDE_ROOT = "W0536", "programs run on this machine, not below the system root",
         "With `--system-root FOLDER` the resources of stead read and change the operating system in that folder. Commands, such as\n\
          those of `Stead/Command`, and resources that are programs run where stead runs: a command that reloads a service reloads\n\
          the service of this machine, and a path in its text is one of this machine. `stead plan` and `check` run them, too, to test.\n\n\

@@ -141,8 +141,8 @@ at most as often as `--reconcile` says. To the agent, a delivered document that 
     word(
         "directive",
         &[],
-        "A word below `directives` that says how a document or an instance is carried out, such as `onChanges`. What an \
-instance is to be stands in `properties`.",
+        "A key of `directives`, such as `onChanges`: how stead runs an instance or the document. The desired state itself goes \
+below `properties`. `stead explain directives` lists them.",
     ),
     word(
         "claim",

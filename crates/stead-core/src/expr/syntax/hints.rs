@@ -53,7 +53,7 @@ pub(super) fn read(name: &str) -> Option<String> {
     Some(format!("write {function}('{member}')"))
 }
 
-/// What an operator in words between two values is, and the call of a function in front of its argument.
+/// Advice about an operator in words between two values, or one in front of its argument: the call to write.
 pub(super) fn operator(word: &str, before: &str, behind: &str) -> Option<String> {
     let one = before.trim_start_matches('[').trim();
     let other = behind.trim().strip_suffix(']').unwrap_or(behind).trim();

@@ -313,7 +313,8 @@ fn of_what_runs(graph: &Graph) -> Vec<Miss> {
 
 /// Returns whether an instance may do something outside of the root. What programs do, nobody knows.
 fn is_beyond(node: &graph::Node) -> bool {
-    builtin_of(&node.manifest).is_none_or(|own| reach(&own.manifest.type_name) == Reach::Beyond)
+    builtin_of(&node.manifest)
+        .is_none_or(|own| matches!(reach(&own.manifest.type_name), Reach::Beyond | Reach::Outside))
 }
 
 /// The properties that give files away.
