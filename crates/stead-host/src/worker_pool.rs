@@ -7,6 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+/// How long a thread idles before it ends: until then it keeps memory that the others do not get, and longer than the next part of
+/// a run takes to come.
+const KEPT: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -16,8 +21,8 @@ const STACK: usize = 12 << 20;
 
 /// Threads that carry out jobs, each job at once: where none is idle, one more is started.
 ///
-/// Guarantees: a job never waits for another, so that one that hangs holds up nobody. Threads that idle end when the pool is
-/// dropped; those that work are not waited for.
+/// Guarantees: a job never waits for another, so that one that hangs holds up nobody. Threads that idle end after a tenth
+/// of a second, or when the pool is dropped; those that work are not waited for.
 #[derive(Default)]
 pub struct WorkerPool {
     shared: Arc<Shared>,
@@ -112,8 +117,14 @@ impl Shared {
                 return;
             }
             state.idle += 1;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+            let waited = self.changed.wait_timeout_while(state, KEPT, is_idle);
+            let timed_out;
+            (state, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
+            if timed_out.timed_out() {
+                return;
+            }
         }
     }
 }
@@ -137,5 +148,23 @@ mod tests {
         results.sort_unstable();
         assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert!(WorkerPool::default().map(Vec::new(), width, |number: u8| number).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_idles_ends_and_gives_back_what_it_kept() {
+        struct Kept(Sender<()>);
+        impl Drop for Kept {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        thread_local!(static KEPT: std::cell::RefCell<Option<Kept>> = const { std::cell::RefCell::new(None) });
+        let (ended, end) = channel();
+        let pool = WorkerPool::default();
+        pool.submit(move || KEPT.with(|kept| *kept.borrow_mut() = Some(Kept(ended)))).unwrap();
+        end.recv().unwrap();
+        let (again, done) = channel();
+        pool.submit(move || again.send(()).unwrap()).unwrap();
+        done.recv().unwrap();
     }
 }
