@@ -82,7 +82,7 @@ const SPEAK_SQL: &[&str] = &[
 const PROGRAM: &str = "crates/stead/src/";
 
 /// The parts of the program that know how a command line is written. All others get requests.
-const OF_COMMAND_LINE: &[&str] = &["args/", "completion.rs", "main.rs", "manual.rs"];
+const OF_COMMAND_LINE: &[&str] = &["args/", "completion.rs", "lib.rs", "manual.rs"];
 
 const MAP: &str = "ARCHITECTURE.md";
 /// Bytes: a limit on lines would have paragraphs joined.
@@ -485,7 +485,7 @@ mod tests {
             ("crates/stead/src/args/mod.rs", "use clap::Parser;"),
             ("crates/stead/src/commands/a.rs", "use crate::args::{self, Plan}; use crate::request::PlanRequest;"),
             ("crates/stead/src/commands/b.rs", "use super::super::args::Plan; fn f(error: clap_complete::Shell) {}"),
-            ("crates/stead/src/main.rs", "mod args; use args::Arguments; use clap::Parser;"),
+            ("crates/stead/src/lib.rs", "mod args; use args::Arguments; use clap::Parser;"),
             ("crates/stead-lsp/src/lib.rs", "use crate::args::Plan;"),
         ];
         let findings = command_line(&made_up(&[], &files)).expect("it is Rust");
