@@ -5,6 +5,7 @@ mod shown;
 mod to_come;
 mod way_back;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use stead_system::fs::SystemPath;
 use crate::contexts::Contexts;
 use crate::late::LateSearch;
 use crate::planned::Planned;
-use crate::providers::{Managed, Providers};
+use crate::providers::{Made, Managed, Providers};
 use crate::real_paths::RealPaths;
 use crate::second_look::{Disturbance, SecondLook};
 use crate::session::Session;
@@ -54,6 +55,9 @@ pub(crate) struct Answered {
 /// Everything that the calls of one run need.
 pub(crate) struct SessionCalls {
     pub(crate) providers: Arc<Providers>,
+    /// Those of them that there were before the run: each call asks for one on several threads, which then share nothing that
+    /// is written to.
+    made: Vec<Made>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) contexts: Arc<Contexts>,
@@ -94,6 +98,7 @@ impl Session {
             to_come: ToCome::of(graph),
             forecasts: FileForecasts::default(),
             uncertain: BTreeMap::new(),
+            made: self.shared.providers.made(),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -106,6 +111,11 @@ impl Session {
 }
 
 impl SessionCalls {
+    fn provider(&self, manifest: &Arc<Manifest>) -> Cow<'_, Arc<dyn Provider>> {
+        let made = self.made.iter().find(|(known, _)| Arc::ptr_eq(known, manifest));
+        made.map_or_else(|| Cow::Owned(self.providers.of(manifest)), |(_, provider)| Cow::Borrowed(provider))
+    }
+
     /// Returns the claims of an instance of a resource with this desired state, with absolute paths.
     pub(crate) fn claims_of(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
         self.providers.claims_of(manifest, desired, self.contexts.of(id))
@@ -150,7 +160,7 @@ impl SessionCalls {
 
 /// A call that is being carried out.
 struct Begun<'a> {
-    provider: Arc<dyn Provider>,
+    provider: Cow<'a, Arc<dyn Provider>>,
     cx: Context,
     /// Of one that can change anything.
     disturbance: Option<Disturbance<'a, Answered>>,
@@ -160,28 +170,25 @@ impl SessionCalls {
     /// Begins a call, unless it would do something else than was shown. What is returned is given to [`Self::end`] with the response.
     fn begin(&self, call: &Call) -> Result<Begun<'_>, Failure> {
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
-        let found_absent = found.is_some_and(|found| !exists(found));
-        let name = Arc::clone(call.name());
-        let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
-        let usual = self.contexts.of(call.instance.node());
-        let changes = call.changes();
-        let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
-        let binding = self.planned.binding_of(call.instance.node());
-        let to_come = self.to_come.behind(call);
-        let forecast = self.forecasts.of(call.instance.node());
-        let instance = self.contexts.named(&call.instance);
-        let usual = usual.clone();
-        let cx =
-            Context { name, found_absent, verdict_suffices, binding, cancel, to_come, forecast, instance, ..usual };
+        let (id, changes) = (call.instance.node(), call.changes());
+        let mut cx = self.contexts.lend(id);
+        cx.name = Arc::clone(call.name());
+        cx.found_absent = found.is_some_and(|found| !exists(found));
+        cx.verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
+        cx.cancel = if changes { self.contexts.of(id).cancel.clone() } else { self.reads.clone() };
+        cx.binding = self.planned.binding_of(id);
+        cx.to_come = self.to_come.behind(call);
+        cx.forecast = self.forecasts.of(id);
+        cx.instance = self.contexts.named(&call.instance);
         if changes && let Some(stale) = self.stale(call) {
             return Err(stale);
         }
-        let provider = self.providers.of(&call.manifest);
+        let provider = self.provider(&call.manifest);
         if changes {
             // A folder that a program was found in is not held open meanwhile.
             self.providers.forget_programs();
         }
-        if changes && let Some(unshown) = self.unshown(call, &*provider, &cx) {
+        if changes && let Some(unshown) = self.unshown(call, &**provider, &cx) {
             return Err(unshown);
         }
         let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
@@ -191,7 +198,8 @@ impl SessionCalls {
     }
 
     /// Takes in the response to a call, and returns what is to be said of it.
-    fn end(&self, call: &Call, Begun { disturbance, .. }: Begun<'_>, mut response: Response) -> Response {
+    fn end(&self, call: &Call, Begun { cx, disturbance, .. }: Begun<'_>, mut response: Response) -> Response {
+        self.contexts.take_back(call.instance.node(), cx);
         let changes = call.changes();
         if let Some(way_out) = self.uncertain.get(&call.instance.node())
             && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
@@ -245,7 +253,7 @@ impl Calls for SessionCalls {
         }
         match self.begin(call) {
             Ok(begun) => {
-                let response = carry_out(call, &*begun.provider, &*self.vault, &begun.cx);
+                let response = carry_out(call, &**begun.provider, &*self.vault, &begun.cx);
                 self.end(call, begun, response)
             }
             Err(failure) => failure.into(),
@@ -262,7 +270,7 @@ impl Calls for SessionCalls {
         let begun: Vec<Result<Begun<'_>, Failure>> = calls.iter().map(|call| self.begin(call)).collect();
         let called = calls.iter().zip(&begun).filter_map(|(call, begun)| {
             let Begun { provider, cx, .. } = begun.as_ref().ok()?;
-            Some(Called { call, provider: &**provider, cx })
+            Some(Called { call, provider: &***provider, cx })
         });
         let mut responses = carry_out_together(&called.collect::<Vec<_>>(), &*self.vault).into_iter();
         let missing = || Failure::new(FailureKind::System, "internal error: the call has no response").into();
@@ -313,7 +321,7 @@ impl Calls for SessionCalls {
     }
 
     fn cost(&self, call: &Call) -> Cost {
-        let provider = self.providers.of(&call.manifest);
+        let provider = self.provider(&call.manifest);
         if call.operation == Operation::Test { provider.test_cost(&call.desired) } else { provider.cost(&call.desired) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Node, Scope};
@@ -18,6 +18,8 @@ pub(crate) struct Contexts {
     pub(crate) usual: Context,
     /// For those of documents that lie in other folders than the outermost one; one for each scope.
     within: HashMap<NodeId, Arc<Context>>,
+    /// Those of calls that have ended: to make one takes as long as many a call.
+    idle: Mutex<Vec<Context>>,
     /// True for instances of a document; false for a single call, whose caller knows what it is about.
     is_document: bool,
 }
@@ -29,16 +31,35 @@ impl Contexts {
         let is_elsewhere = |scope: &Scope| !scope.folder.is_empty();
         let is_document = graph.iter().any(|(id, _)| graph.declaration(id).span != Span::default());
         if !graph.scopes.iter().any(is_elsewhere) {
-            return Self { usual, within: HashMap::new(), is_document };
+            return Self { usual, within: HashMap::new(), idle: Mutex::default(), is_document };
         }
         let context = |scope: &Scope| is_elsewhere(scope).then(|| Arc::new(in_folder(&usual, &scope.folder)));
         let folders: Vec<Option<Arc<Context>>> = graph.scopes.iter().map(context).collect();
         let context = |(id, node): (NodeId, &Node)| Some((id, folders.get(node.scope.index())?.clone()?));
-        Self { within: graph.iter().filter_map(context).collect(), usual, is_document }
+        Self { within: graph.iter().filter_map(context).collect(), usual, idle: Mutex::default(), is_document }
     }
 
     pub(crate) fn of(&self, id: NodeId) -> &Context {
         self.within.get(&id).map_or(&self.usual, |context| context)
+    }
+
+    /// A context for one call of an instance, of which what belongs to the call is still that of another.
+    pub(crate) fn lend(&self, id: NodeId) -> Context {
+        match self.within.get(&id) {
+            Some(context) => Context::clone(context),
+            None => self.idle().pop().unwrap_or_else(|| self.usual.clone()),
+        }
+    }
+
+    /// The call has ended.
+    pub(crate) fn take_back(&self, id: NodeId, context: Context) {
+        if !self.within.contains_key(&id) {
+            self.idle().push(context);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Context>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The instance that warnings and errors of a call name: one of a document.

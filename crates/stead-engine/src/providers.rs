@@ -41,7 +41,7 @@ fn has_schema_elsewhere(manifest: &Manifest) -> bool {
 }
 
 /// A resource and what carries it out.
-type Made = (Arc<Manifest>, Arc<dyn Provider>);
+pub(crate) type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
     pub(crate) fn new(host: &Host, settings: Arc<CommandSettings>) -> Self {
@@ -73,6 +73,11 @@ impl Providers {
                 provider
             })
         })
+    }
+
+    /// Those that were made so far.
+    pub(crate) fn made(&self) -> Vec<Made> {
+        self.made.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The manifest with the marks of secrets of a schema that is not in it, but printed by a program or that of the adapter. Where

@@ -340,6 +340,11 @@ impl Findings {
         self.list.iter().any(|finding| finding.span == span)
     }
 
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Returns whether more findings are only counted.
     pub fn is_full(&self) -> bool {
         self.list.len() >= self.limit

@@ -6,6 +6,7 @@ pub use crate::diag::codes::document as codes;
 mod adapters;
 mod advice;
 mod apart;
+mod by_instance;
 mod compile;
 mod fields;
 mod foreign;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::apart::keep_apart;
+use super::by_instance::by_instance;
 use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
@@ -39,7 +40,7 @@ use crate::value::Value;
 /// assert_eq!(document.resources[0].type_name.value.as_str(), "Stead/File");
 /// ```
 pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
-    of_tree(source, text, text::read(source, text, limits), limits)
+    by_instance(source, text, limits).unwrap_or_else(|| of_tree(source, text, text::read(source, text, limits), limits))
 }
 
 /// Reads the document of a text by the tree that the text was read into, as [`parse`] does.
@@ -67,16 +68,20 @@ pub fn of_tree(
     let mut reader = Reader::new(Some(text), limits.findings);
     let document = reader.document(source, root);
     findings.extend(reader.findings.into_vec());
+    (document, in_order(findings, source, text))
+}
+
+pub(super) fn in_order(mut findings: Vec<Diagnostic>, source: SourceId, text: &str) -> Vec<Diagnostic> {
     findings.sort_by_key(|finding| finding.span.map(|span| span.start));
     keep_apart(&mut findings, source, text);
-    (document, findings)
+    findings
 }
 
 /// How the file of a saved plan begins; no document does.
 pub const SAVED_PLAN: &str = "{\"steadPlan\":";
 
 /// How the file of a plan of many machines begins.
-const PLAN_OF_ALL: &str = "{\"steadPlanOfAll\":";
+pub(super) const PLAN_OF_ALL: &str = "{\"steadPlanOfAll\":";
 
 /// Returns the error for a bundle that is read as a document, in place of the errors in its YAML.
 fn is_bundle(source: SourceId) -> Diagnostic {
@@ -192,7 +197,7 @@ fn help_for_list(first: &Node) -> Option<&'static str> {
 }
 
 impl Reader<'_> {
-    fn document(&mut self, source: SourceId, root: Node) -> Document {
+    pub(super) fn document(&mut self, source: SourceId, root: Node) -> Document {
         let mut document = Document { source, ..Document::default() };
         if let Kind::Array(items) = &root.kind
             && let Some(help) = items.first().and_then(help_for_list)
@@ -380,7 +385,7 @@ impl Reader<'_> {
         }
     }
 
-    fn instance(&mut self, node: Node) -> Option<Instance> {
+    pub(super) fn instance(&mut self, node: Node) -> Option<Instance> {
         let (span, mut entries) = self.object(node, "an instance")?;
         let outer = self.items.len();
         // What loops call their items is known in everything else of the instance.

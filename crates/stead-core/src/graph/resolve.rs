@@ -439,7 +439,6 @@ impl Builder<'_> {
         stated: Option<Arc<Value>>,
     ) {
         let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return self.is_incomplete = true };
-        let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
         let container = self.graph.scope(scope).container.map(|container| self.graph.node(container).path.clone());

@@ -12,6 +12,7 @@
 
 pub use crate::diag::codes::run as codes;
 mod decide;
+mod few;
 mod forecast;
 mod held;
 mod outputs;
@@ -44,6 +45,7 @@ use crate::text::Sources;
 use crate::value::{Seal, Value};
 
 use decide::{Decision, Others};
+use few::FewNodes;
 use forecast::{Certainty, Forecast};
 pub use owed::{Acting, Owed};
 use pending_failure::PendingFailure;
@@ -173,12 +175,12 @@ pub struct Run {
     dispensable: Vec<bool>,
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
-    undecided: BTreeSet<NodeId>,
+    undecided: FewNodes,
     /// Those that another run can help, with what was answered about it: a policy is asked once.
     unrealized: BTreeMap<NodeId, OnceLock<Verdict>>,
     /// Those that wait for a change by others: nothing is decided about them while anything is under way.
     blocked: BTreeMap<NodeId, OnceLock<Verdict>>,
-    in_flight: BTreeSet<NodeId>,
+    in_flight: FewNodes,
     unsettled: usize,
     /// How many calls have changed something.
     changes: u64,
@@ -213,10 +215,10 @@ impl Run {
             report: Report::default(),
             held: 0,
             unsettled: selected,
-            undecided: BTreeSet::new(),
+            undecided: FewNodes::default(),
             unrealized: BTreeMap::new(),
             blocked: BTreeMap::new(),
-            in_flight: BTreeSet::new(),
+            in_flight: FewNodes::default(),
             changes: 0,
             changes_before: vec![u64::MAX; graph.nodes.len()],
             is_stirred: false,
@@ -343,7 +345,7 @@ impl Run {
         } else if self.taken_over {
             next.events.push(EventKind::Resumed);
         } else {
-            next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now, Others::MayChange)));
+            next.events.extend(self.undecided.iter().filter_map(|id| self.judge(id, now, Others::MayChange)));
             next.events.extend(self.predicted(now));
             // A policy is asked when something is pending, and not before.
             let is_pending = !self.unrealized.is_empty() || !self.blocked.is_empty();
@@ -481,14 +483,14 @@ impl Run {
         self.taken_over = false;
         let report = &self.report;
         let is_forgotten = |id: &NodeId| report.record(*id).undecided().is_none();
-        let forgotten = self.undecided.extract_if(.., |id| is_forgotten(id));
+        let forgotten = self.undecided.extract(|id| is_forgotten(&id)).into_iter();
         let unrealized = self.unrealized.extract_if(.., |id, _| is_forgotten(id));
         let unrealized = unrealized.chain(self.blocked.extract_if(.., |id, _| is_forgotten(id)));
         let forgotten = forgotten.chain(unrealized.map(|(id, _)| id));
         let predictions = &mut self.predictions;
         let unpredicted = predictions.extract_if(.., |(_, id), _| report.record(*id).undecided().is_none());
         let forgotten = forgotten.chain(unpredicted.map(|((_, id), _)| id));
-        let again: Vec<NodeId> = std::mem::take(&mut self.in_flight).into_iter().chain(forgotten).collect();
+        let again: Vec<NodeId> = std::mem::take(&mut self.in_flight).iter().chain(forgotten).collect();
         for id in again {
             self.readiness.queues.ready(id);
         }
@@ -503,7 +505,7 @@ impl Run {
 
     /// Notes that something was decided about its response.
     fn decided(&mut self, id: NodeId) {
-        self.undecided.remove(&id);
+        self.undecided.remove(id);
         self.unrealized.remove(&id);
         self.blocked.remove(&id);
     }
@@ -516,7 +518,7 @@ impl Run {
     }
 
     fn ended(&mut self, id: NodeId, response: &Response, footprint: Option<&Arc<Footprint>>) {
-        self.in_flight.remove(&id);
+        self.in_flight.remove(id);
         self.changes += u64::from(matches!(response.outcome, Outcome::Changed(_) | Outcome::Deleted(_)));
         self.is_stirred |= self.stirs(id, response);
         if let Some(footprint) = footprint {

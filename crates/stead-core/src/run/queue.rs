@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Room;
+use super::few::FewNodes;
 use crate::graph::{Exclusion, Graph};
 use crate::id::NodeId;
 use crate::manifest::Lane;
@@ -115,11 +116,11 @@ impl Queues {
     }
 
     /// The nodes that can be begun at an instant beside those that have a call under way, while there is room for them.
-    pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &BTreeSet<NodeId>) -> Due<'_> {
+    pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &FewNodes) -> Due<'_> {
         let mut taken = Taken { calls: in_flight.len(), ..Taken::default() };
         // Few documents exclude anything.
         if self.limits.iter().any(|queue| queue.exclusion.is_some()) {
-            for id in in_flight {
+            for id in in_flight.iter() {
                 taken.exclude(self.limits[self.nodes[id.index()].0 as usize].exclusion.as_deref());
             }
         }

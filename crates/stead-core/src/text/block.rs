@@ -12,19 +12,19 @@ use memchr::{memchr, memchr2_iter};
 use super::keys::Keys;
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
-use super::{Entry, Kind, Limits, Node, SourceId, Span, flow};
+use super::{Entry, Kind, Limits, Node, SourceId, Span, Takes, flow};
 
 /// The recursion is bounded by this, or by a lower limit.
 const DEEPEST: usize = 32;
 
 /// The tree of a text that is plain YAML; `None` for every other.
-pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
+pub(super) fn read(source: SourceId, text: &str, limits: &Limits, takes: Option<Takes<'_>>) -> Option<Node> {
     if !is_readable(text) {
         return None;
     }
     let (members, elements, keys) = (Vec::new(), Vec::new(), Keys::default());
     let (left, deepest) = (limits.nodes, limits.depth.min(DEEPEST));
-    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements, keys };
+    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements, keys, takes };
     reader.next_line();
     if reader.line.text == "---" && reader.line.indent == 0 {
         reader.next_line();
@@ -63,7 +63,7 @@ impl Line<'_> {
     }
 }
 
-struct Reader<'t> {
+struct Reader<'t, 'e> {
     source: SourceId,
     text: &'t str,
     /// Where the line behind the current one starts.
@@ -76,9 +76,10 @@ struct Reader<'t> {
     members: Vec<Entry>,
     elements: Vec<Node>,
     keys: Keys,
+    takes: Option<Takes<'e>>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Reader<'t, '_> {
     /// Goes on to the next line that holds something.
     fn next_line(&mut self) {
         self.line = loop {
@@ -103,15 +104,19 @@ impl<'t> Reader<'t> {
     fn list(&mut self, depth: usize) -> Option<Node> {
         let (start, indent) = (self.line.start, self.line.indent);
         self.enter(depth)?;
-        let base = self.elements.len();
+        let (base, mut end) = (self.elements.len(), None);
+        let is_taken = depth == 1 && self.takes.as_mut().is_some_and(Takes::begin);
         while self.line.indent == indent && self.line.is_element() {
             let element = self.element(depth + 1)?;
-            self.elements.push(element);
+            end = Some(element.span.end as usize);
+            match self.takes.as_mut().filter(|_| is_taken) {
+                Some(takes) => takes.take(element)?,
+                None => self.elements.push(element),
+            }
         }
         self.leave(indent)?;
-        let items: Box<[Node]> = self.elements.drain(base..).collect();
-        let span = self.span(start, items.last()?.span.end as usize)?;
-        Some(Node { span, kind: Kind::Array(items) })
+        let span = self.span(start, end?)?;
+        Some(Node { span, kind: Kind::Array(self.elements.drain(base..).collect()) })
     }
 
     /// Reads the value behind a dash.
@@ -149,6 +154,9 @@ impl<'t> Reader<'t> {
         let Line { start, indent, text } = self.line;
         let (key, rest) = key(text)?;
         let key_span = self.span(start, start + key.len())?;
+        if let Some(takes) = self.takes.as_mut().filter(|_| depth == 1) {
+            takes.note_member(key);
+        }
         let value = rest.trim_start_matches(' ');
         let value = if value.is_empty() || value.starts_with('#') {
             self.next_line();
@@ -337,7 +345,7 @@ mod tests {
     use super::*;
 
     fn is_read(text: &str) -> bool {
-        read(SourceId::default(), text, &Limits::default()).is_some()
+        read(SourceId::default(), text, &Limits::default(), None).is_some()
     }
 
     #[test]

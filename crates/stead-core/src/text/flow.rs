@@ -10,16 +10,21 @@ use memchr::{memchr, memchr2};
 use super::keys::Keys;
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
-use super::{Entry, Kind, Limits, Node, SourceId, Span};
+use super::{Entry, Kind, Limits, Node, SourceId, Span, Takes};
+
+/// Returns whether a text begins like JSON, and not like YAML in blocks.
+pub(super) fn may_be(text: &str) -> bool {
+    text.trim_start_matches([' ', '\n', '\r', '\t']).starts_with('{')
+}
 
 /// The tree of a text that is plain JSON; `None` for every other.
-pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
-    let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-    let mut reader = Reader::new(source, text, limits.nodes, limits.depth, is_blank);
-    reader.skip_blanks();
-    if reader.peek() != Some(b'{') || has_special(text) {
+pub(super) fn read(source: SourceId, text: &str, limits: &Limits, takes: Option<Takes<'_>>) -> Option<Node> {
+    if !may_be(text) || has_special(text) {
         return None;
     }
+    let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+    let mut reader = Reader { takes, ..Reader::new(source, text, limits.nodes, limits.depth, is_blank) };
+    reader.skip_blanks();
     let root = reader.value(0)?;
     reader.skip_blanks();
     reader.peek().is_none().then_some(root)
@@ -36,7 +41,7 @@ pub(super) fn is_special(c: char) -> bool {
 }
 
 /// Reads JSON out of a text.
-pub(super) struct Reader<'t> {
+pub(super) struct Reader<'t, 'e> {
     source: SourceId,
     text: &'t str,
     /// Where the next character is.
@@ -50,13 +55,14 @@ pub(super) struct Reader<'t> {
     members: Vec<Entry>,
     elements: Vec<Node>,
     keys: Keys,
+    takes: Option<Takes<'e>>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Reader<'t, '_> {
     /// Reads from the start of a text, with room for so many values and so many levels.
     pub(super) fn new(source: SourceId, text: &'t str, left: usize, deepest: usize, is_blank: fn(u8) -> bool) -> Self {
         let (members, elements, keys) = (Vec::new(), Vec::new(), Keys::default());
-        Self { source, text, at: 0, left, deepest, is_blank, members, elements, keys }
+        Self { source, text, at: 0, left, deepest, is_blank, members, elements, keys, takes: None }
     }
 
     /// The value that starts here, within so many levels.
@@ -75,9 +81,13 @@ impl<'t> Reader<'t> {
 
     fn array(&mut self, depth: usize) -> Option<Kind> {
         let base = self.elements.len();
+        let is_taken = depth == 1 && self.takes.as_mut().is_some_and(Takes::begin);
         self.pieces(b']', |reader| {
             let element = reader.value(depth + 1)?;
-            reader.elements.push(element);
+            match reader.takes.as_mut().filter(|_| is_taken) {
+                Some(takes) => takes.take(element)?,
+                None => reader.elements.push(element),
+            }
             Some(())
         })?;
         Some(Kind::Array(self.elements.drain(base..).collect()))
@@ -89,6 +99,9 @@ impl<'t> Reader<'t> {
             let start = reader.at;
             let key = reader.quoted()?;
             let key = reader.keys.shared(&key);
+            if let Some(takes) = reader.takes.as_mut().filter(|_| depth == 0) {
+                takes.note_member(&key);
+            }
             // The quotes belong to the name, as they belong to every text.
             let key_span = reader.span(start)?;
             reader.skip_blanks();
@@ -212,7 +225,7 @@ mod tests {
     use super::*;
 
     fn is_read(text: &str) -> bool {
-        read(SourceId::default(), text, &Limits::default()).is_some()
+        read(SourceId::default(), text, &Limits::default(), None).is_some()
     }
 
     #[test]

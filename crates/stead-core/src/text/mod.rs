@@ -16,6 +16,7 @@ pub mod node;
 mod read;
 mod scalar;
 mod syntax;
+mod takes;
 mod unquoted;
 
 pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
@@ -27,3 +28,5 @@ pub use locate::locate;
 pub(crate) use locate::locate_in;
 pub use node::{Entry, Kind, Leaf, Never, Node};
 pub use read::read;
+pub(crate) use read::read_taking;
+pub(crate) use takes::Takes;

@@ -6,7 +6,7 @@ use granit_parser::{Options, Parser, ScanError};
 
 use super::build::{Builder, Stop};
 use super::limits::Limits;
-use super::{Node, SourceId, Span, block, characters, codes, flow, syntax};
+use super::{Node, SourceId, Span, Takes, block, characters, codes, flow, syntax};
 use crate::diag::{Diagnostic, Findings};
 
 /// Reads one YAML or JSON document.
@@ -44,9 +44,7 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
         let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
         return (None, vec![finding.with_help("remove both")]);
     }
-    let is_quick = !characters::are_in(&text);
-    let quick = || flow::read(source, &text, limits).or_else(|| block::read(source, &text, limits));
-    if let Some(tree) = is_quick.then(quick).flatten() {
+    if let Some(tree) = read_plain(source, &text, limits, None) {
         return (Some(tree), Vec::new());
     }
     let mut passes = passes(text.len());
@@ -58,6 +56,21 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
             Some(patch) if passes > 0 => syntax::apply(text.to_mut(), &patch),
             _ => return (tree, in_order(findings, faults)),
         }
+    }
+}
+
+/// The tree of a text that is plain YAML or JSON, but for the elements of a list that are taken; `None` for every other text,
+/// of which some may have been taken by then.
+pub(crate) fn read_taking(source: SourceId, text: &str, limits: &Limits, takes: Takes<'_>) -> Option<Node> {
+    let is_within = text.len() <= limits.bytes.min(u32::MAX as usize) && !text.starts_with('\u{feff}');
+    is_within.then(|| read_plain(source, text, limits, Some(takes))).flatten()
+}
+
+fn read_plain(source: SourceId, text: &str, limits: &Limits, takes: Option<Takes<'_>>) -> Option<Node> {
+    match () {
+        () if characters::are_in(text) => None,
+        () if flow::may_be(text) => flow::read(source, text, limits, takes),
+        () => block::read(source, text, limits, takes),
     }
 }
 

@@ -195,7 +195,10 @@ impl Builder<'_> {
         scope: ScopeId,
         iteration: Option<&Iteration>,
         instance: &Instance,
-    ) -> Option<String> {
+    ) -> Option<Arc<str>> {
+        if let (None, text::Kind::String(written)) = (iteration, &instance.name.kind) {
+            return Some((**written).into());
+        }
         if let (Some(iteration), text::Kind::String(written)) = (iteration, &instance.name.kind)
             && instance.copy.iter().any(|copy| matches!(copy.over, Over::Each { .. }))
         {
@@ -205,18 +208,18 @@ impl Builder<'_> {
             let mut parts: Vec<String> = iteration.outward().map(Iteration::key).collect();
             parts.extend(Some(written.to_string()).filter(|written| !written.is_empty()));
             parts.reverse();
-            return Some(parts.join("-"));
+            return Some(parts.join("-").into());
         }
         let what = if iteration.is_some() { "Copy name" } else { "Resource name" };
         let name = self.text(scope, iteration, &instance.name, what);
         if name.is_some() || !self.is_open(scope, iteration, &instance.name) {
-            return name;
+            return name.map(Arc::from);
         }
         self.graph.scopes[scope.index()].open.names.insert(instance.type_name.value.clone());
         let written = instance.name.literal().as_str().unwrap_or_default().to_owned();
         Some(match iteration {
-            Some(iteration) => format!("{written} {}", iteration.index),
-            None => written,
+            Some(iteration) => format!("{written} {}", iteration.index).into(),
+            None => written.into(),
         })
     }
 
