@@ -26,6 +26,10 @@ fn run(case: &Case) -> Result<Computed, String> {
         found
     } else {
         let (document, mut found) = document::parse(id, &text, &limits);
+        let whole = document::of_tree(id, &text, text::read(id, &text, &limits), &limits);
+        if format!("{:?}", (&document, &found)) != format!("{whole:?}") {
+            return Err("the document is another one by its tree".to_owned());
+        }
         if case.has("portable") {
             found.extend(document.not_portable(&sources));
         }

@@ -232,7 +232,9 @@ fn check_text(text: &str) {
         assert_nested(root, text_without_mark);
     }
     assert_eq!(read(text), (root.clone(), found), "reading twice gives the same");
-    let (_, found) = document::parse(SOURCE, text, &Limits::default());
+    let (document, found) = document::parse(SOURCE, text, &Limits::default());
+    let whole = document::of_tree(SOURCE, text, read(text), &Limits::default());
+    assert_eq!(format!("{:?}", (document, &found)), format!("{whole:?}"), "by instance and by tree: {text:?}");
     assert_findings_inside(&found, text_without_mark);
     let sources = sources(text);
     for finding in &found {

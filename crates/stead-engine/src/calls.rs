@@ -57,7 +57,7 @@ pub(crate) struct SessionCalls {
     pub(crate) providers: Arc<Providers>,
     /// Those of them that there were before the run: each call asks for one on several threads, which then share nothing that
     /// is written to.
-    made: Vec<Made>,
+    pub(crate) made: Vec<Made>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) contexts: Arc<Contexts>,

@@ -24,7 +24,8 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits, takes: Option<
     }
     let (members, elements, keys) = (Vec::new(), Vec::new(), Keys::default());
     let (left, deepest) = (limits.nodes, limits.depth.min(DEEPEST));
-    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements, keys, takes };
+    let mut reader =
+        Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements, keys, takes };
     reader.next_line();
     if reader.line.text == "---" && reader.line.indent == 0 {
         reader.next_line();

@@ -117,12 +117,19 @@ pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secret
     let values = values.chain(document.outputs.iter().map(|output| &output.value));
     let mut found: Vec<Diagnostic> = document.resources.iter().flat_map(of).collect();
     for value in values {
-        document.of_value(value, Reader::Program, (sources, secrets), &mut found);
+        document.of_value(value, &|| Reader::Program, (sources, secrets), &mut found);
     }
     for instance in &document.resources {
-        document.of_value(&instance.name, Reader::Plain, (sources, secrets), &mut found);
+        document.of_value(&instance.name, &|| Reader::Plain, (sources, secrets), &mut found);
     }
     found
+}
+
+/// Returns whether a text has a character of one of the forms. It is asked of each text of each run, and few have one.
+fn has_any_form(text: &str) -> bool {
+    // Over all bytes, without an end at the first: that is done many at a time.
+    let begins = |byte: u8| matches!(byte, b'[' | b'{' | b'$' | b'<');
+    text.bytes().fold(false, |found, byte| found | begins(byte)) || text.ends_with(')')
 }
 
 impl Document {
@@ -143,7 +150,7 @@ impl Document {
     ) {
         let is_template = type_name.eq_ignore_ascii_case(TEMPLATE);
         for entry in properties.entries().unwrap_or_default() {
-            let reader = Reader::of(type_name, &entry.key);
+            let reader = || Reader::of(type_name, &entry.key);
             match &entry.value.kind {
                 Kind::Array(nested) if &*entry.key == "resources" => {
                     for nested in nested {
@@ -153,8 +160,8 @@ impl Document {
                         }
                     }
                 }
-                _ if is_template && reader != Reader::Path => {}
-                _ => self.of_value(&entry.value, reader, about, found),
+                _ if is_template && reader() != Reader::Path => {}
+                _ => self.of_value(&entry.value, &reader, about, found),
             }
         }
     }
@@ -162,23 +169,23 @@ impl Document {
     fn of_value(
         &self,
         value: &Template,
-        reader: Reader,
+        reader: &dyn Fn() -> Reader,
         (sources, secrets): (&Sources, &[Diagnostic]),
         found: &mut Vec<Diagnostic>,
     ) {
         texts(value, &mut |node, text| {
+            if !has_any_form(text) {
+                return;
+            }
             // An expression is computed, and '[[' says that a bracket is meant.
             let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
             let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
-            let meant = if is_literal { self.meant(text, reader) } else { Vec::new() };
+            let meant = if is_literal { self.meant(text, reader()) } else { Vec::new() };
             found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
         });
     }
 
     fn meant(&self, text: &str, reader: Reader) -> Vec<Meant> {
-        if !text.contains(['[', '{', '$', '<']) && !text.ends_with(')') {
-            return Vec::new();
-        }
         let forms = &*FORMS;
         // Two brackets say that one is meant, although only at the beginning of a text they mean it.
         let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
