@@ -26,11 +26,12 @@ pub(crate) use adapters::leave_out_modules;
 pub use adapters::modules_of;
 pub use advice::is_schema_of_documents;
 pub use apart::keep_apart;
+pub use by_instance::parse;
 pub use foreign::{
     AT_DOCUMENTS, AT_INSTANCES, AT_PARAMETERS, ForeignWords, Meaning, When, foreign_meanings, property_meaning,
 };
 pub use loops::{LOOP_KEYS, items_of};
-pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
+pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
 

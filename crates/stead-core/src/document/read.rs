@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::apart::keep_apart;
-use super::by_instance::by_instance;
 use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
@@ -16,34 +15,7 @@ use crate::export::ExportFilter;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, shown};
 use crate::value::Value;
 
-/// Reads the text of a document, YAML or JSON.
-///
-/// Guarantees: it never fails and says everything that is wrong, in the order of the text. A document that comes with
-/// an error holds what could be understood, and must not be run.
-///
-/// # Examples
-/// ```
-/// use stead_core::diag::any_error;
-/// use stead_core::document::parse;
-/// use stead_core::text::{Limits, SourceId};
-///
-/// let text = "
-/// parameters: {port: {type: int, defaultValue: 80}}
-/// resources:
-/// - {name: motd, type: Stead/File, properties: {path: /etc/motd, content: \"[string(parameters('port'))]\"}}
-/// - {name: motd, tpye: Stead/File}
-/// ";
-/// // Nothing fails: what is wrong is reported, and the rest is there.
-/// let (document, findings) = parse(SourceId::default(), text, &Limits::default());
-/// assert!(any_error(&findings));
-/// assert_eq!(document.parameters[0].name.value, "port");
-/// assert_eq!(document.resources[0].type_name.value.as_str(), "Stead/File");
-/// ```
-pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
-    by_instance(source, text, limits).unwrap_or_else(|| of_tree(source, text, text::read(source, text, limits), limits))
-}
-
-/// Reads the document of a text by the tree that the text was read into, as [`parse`] does.
+/// Reads the document of a text by the tree that the text was read into, as [`super::parse`] does.
 pub fn of_tree(
     source: SourceId,
     text: &str,

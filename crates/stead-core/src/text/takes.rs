@@ -13,7 +13,7 @@ pub(crate) struct Takes<'e> {
 }
 
 impl<'e> Takes<'e> {
-    /// Has each element below a key given to `take`, which returns `None` where the text has to be read as a whole.
+    /// Has each element below a key given to `take`, which returns `None` where the text must be read as a whole.
     pub(crate) fn new(key: &'static str, take: &'e mut dyn FnMut(Node) -> Option<()>) -> Self {
         Self { key, take, is_due: false }
     }
