@@ -21,6 +21,9 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// A log that is longer than this is waited for and cut: somebody has read for very long.
 const VERY_LONG_LOG: i64 = 16 * LONG_LOG;
 
+/// Whether somebody was in the way, how many pages the log has, and how many of them are in the file.
+type Checkpointed = (bool, i64, i64);
+
 /// A connection to the file.
 pub(crate) struct Sqlite {
     db: Connection,
@@ -41,18 +44,25 @@ impl Sqlite {
 
     /// Writes the log into the file, as far as readers allow it.
     pub(crate) fn checkpoint(&self) -> Answer<()> {
+        self.checkpointed(LONG_LOG, VERY_LONG_LOG).map(drop)
+    }
+
+    /// Writes the log into the file, and returns what SQLite says of it.
+    fn checkpointed(&self, long: i64, very_long: i64) -> Answer<Checkpointed> {
         let run = |how: &str, patience| {
             self.db.busy_timeout(patience).map_err(failed)?;
             let statement = format!("PRAGMA wal_checkpoint({how})");
-            self.db.query_row(&statement, [], |row| row.get::<_, i64>(1)).map_err(failed)
+            let said = self.db.query_row(&statement, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            said.map_err(failed)
         };
-        let length = run("PASSIVE", MOMENT)?;
-        if length > VERY_LONG_LOG {
-            run("TRUNCATE", PATIENCE)?;
-        } else if length > LONG_LOG {
-            run("RESTART", MOMENT)?;
+        let said: Checkpointed = run("PASSIVE", MOMENT)?;
+        if said.1 > very_long {
+            run("TRUNCATE", PATIENCE)
+        } else if said.1 > long {
+            run("RESTART", MOMENT)
+        } else {
+            Ok(said)
         }
-        Ok(())
     }
 }
 
@@ -159,4 +169,90 @@ fn cell(value: ValueRef<'_>) -> Option<Cell> {
         ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
         ValueRef::Real(_) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with a log, the connection that writes the log into it, and one that writes and waits for nobody.
+    struct Log {
+        folder: tempfile::TempDir,
+        keeper: Sqlite,
+        writer: Connection,
+    }
+
+    impl Log {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let keeper = Sqlite::open(&folder.path().join("fleet.db")).unwrap();
+            let writer = Sqlite::open(&folder.path().join("fleet.db")).unwrap().db;
+            writer.busy_timeout(Duration::ZERO).unwrap();
+            writer.execute_batch("CREATE TABLE t(body BLOB NOT NULL)").unwrap();
+            Self { folder, keeper, writer }
+        }
+
+        /// Commits a row of so many pages.
+        fn write(&self, pages: usize) {
+            self.writer.execute("INSERT INTO t VALUES($1)", [vec![b'x'; pages * 8192]]).unwrap();
+        }
+
+        /// A connection that reads what is there now for as long as it is kept.
+        fn reader(&self) -> Connection {
+            let reader = Connection::open(self.folder.path().join("fleet.db")).unwrap();
+            reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+            reader
+        }
+
+        fn bytes(&self) -> u64 {
+            std::fs::metadata(self.folder.path().join("fleet.db-wal")).unwrap().len()
+        }
+
+        /// How long the connection that writes the log into the file waits for others.
+        fn patience(&self) -> Duration {
+            let milliseconds: u32 = self.keeper.db.query_row("PRAGMA busy_timeout", [], |row| row.get(0)).unwrap();
+            Duration::from_millis(milliseconds.into())
+        }
+    }
+
+    #[test]
+    fn a_long_log_is_written_from_its_beginning_again_and_is_not_cut() {
+        let log = Log::new();
+        log.write(20);
+        let bytes = log.bytes();
+        let said = log.keeper.checkpointed(10, 1000).unwrap();
+        assert!(!said.0 && said.1 > 20 && said.2 == said.1, "{said:?}");
+        log.write(1);
+        let (_, again, _) = log.keeper.checkpointed(1000, 1000).unwrap();
+        assert!(again < said.1, "{again} pages behind {said:?}");
+        assert_eq!(log.bytes(), bytes, "what it once took");
+    }
+
+    #[test]
+    fn whoever_reads_for_long_is_waited_for_a_moment_and_keeps_nobody_from_writing() {
+        let log = Log::new();
+        log.write(20);
+        // All of what the first reads is in the log: its pages go into the file, and the log goes on.
+        let _newest = log.reader();
+        let said = log.keeper.checkpointed(10, 1000).unwrap();
+        assert!(said.0 && said.2 == said.1, "it waits for who reads: {said:?}");
+        assert_eq!(log.patience(), MOMENT);
+        log.write(20);
+        let later = log.keeper.checkpointed(10, 1000).unwrap();
+        assert_eq!((later.0, later.2), (true, said.1), "what is behind it stays in the log: {later:?}");
+        assert!(later.1 > said.1 + 20, "{later:?} behind {said:?}");
+        assert_eq!(log.patience(), MOMENT);
+        log.write(1);
+    }
+
+    #[test]
+    fn a_very_long_log_is_waited_for_and_cut() {
+        let log = Log::new();
+        log.write(20);
+        assert_eq!(log.keeper.checkpointed(5, 10).unwrap(), (false, 0, 0));
+        assert_eq!((log.bytes(), log.patience()), (0, PATIENCE));
+        log.write(1);
+        let short = log.keeper.checkpointed(10, 10).unwrap();
+        assert!(!short.0 && short.1 > 0 && short.1 == short.2, "{short:?}");
+    }
 }
