@@ -188,6 +188,37 @@ fn reports_that_are_refused_keep_no_other_from_arriving() {
     assert_eq!(machine.memory().acknowledged, 9);
 }
 
+/// Of reports of a third of the longest request each two go together, and none is left out or sent twice.
+#[test]
+fn reports_that_have_no_room_in_a_request_go_with_the_next() {
+    let mut machine = admitted(at(0));
+    let mut actions = machine.handle(at(3_000), is("converged", 7));
+    let (mut batches, mut now) = (Vec::new(), at(3_000));
+    for _ in 0..20 {
+        for action in std::mem::take(&mut actions) {
+            match action {
+                MachineAction::ReadReports(after, most) => {
+                    let long = |number| SentReport { number, signed: "x".repeat(LONGEST_BODY / 3) };
+                    let reports: Vec<SentReport> = (after + 1..=7).take(most).map(long).collect();
+                    let last = reports.last().map_or(after, |report| report.number);
+                    actions.extend(machine.handle(now, MachineEvent::Reports(reports, last)));
+                }
+                MachineAction::Send(call) if call.path == "/v1/reports" => {
+                    assert!(call.body.len() <= LONGEST_BODY, "{} bytes", call.body.len());
+                    let batch: Vec<SentReport> = serde_json::from_slice(&call.body).unwrap();
+                    batches.push(batch.iter().map(|report| report.number).collect::<Vec<_>>());
+                    let answered = answer(&call, 200, &json!({"new": batch.len(), "forked": []}));
+                    actions.extend(machine.handle(now, MachineEvent::Answered(answered)));
+                }
+                _ => {}
+            }
+        }
+        now = at(now.passed + 1_000);
+        actions.extend(machine.handle(now, MachineEvent::Time));
+    }
+    assert_eq!(batches, [vec![1, 2], vec![3, 4], vec![5, 6], vec![7]]);
+}
+
 /// What happens to reports while the time passes: which of them are never taken, and until when nothing is.
 fn reported(poison: &[u64], away_until: u64, how: impl Fn(&MachineCall) -> MachineEvent) -> (BTreeSet<u64>, Machine) {
     let (mut machine, mut taken) = (admitted(at(0)), BTreeSet::new());
