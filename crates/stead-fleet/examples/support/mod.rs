@@ -107,15 +107,20 @@ impl Controller {
 
     /// The time of processors that the controller has used, which says the same on a busy machine as on a quiet one.
     pub(crate) fn processor(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
-        Duration::from_millis((ticks(11) + ticks(12)) * 10)
+        processor_of(&self.child.id().to_string())
     }
 
     pub(crate) async fn connect(&self) -> Connection {
         connect(self.port, &self.connector).await.unwrap()
     }
+}
+
+/// The time of processors that a process has used.
+pub(crate) fn processor_of(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
 pub(crate) async fn connect(port: u16, connector: &TlsConnector) -> std::io::Result<Connection> {

@@ -35,7 +35,12 @@ struct Looking {
     files: BTreeMap<SourceFile, Option<Vec<u8>>>,
     /// The file that is asked for, and the number of the request.
     asked: Option<(u64, SourceFile)>,
+    /// The release that was decided on, when only its content is missing: nothing that comes with that is decided again.
+    decided: Option<Decided>,
 }
+
+/// A release, and its content.
+type Decided = ((Name, u64), SourceFile);
 
 /// Something that the world does for a machine.
 pub(crate) enum Effect {
@@ -157,7 +162,7 @@ impl Simulated {
             MachineAction::Keep(memory) => self.disk.memory = memory,
             MachineAction::Send(call) => effects.push(Effect::Send(call)),
             MachineAction::Look(desired) => {
-                self.looking = Some(Looking { files: given(&desired), asked: None });
+                self.looking = Some(Looking { files: given(&desired), asked: None, decided: None });
                 self.look(time, events, effects);
             }
             MachineAction::ReadReports(after, most) => {
@@ -198,31 +203,16 @@ impl Simulated {
     fn look(&mut self, time: u64, events: &mut Vec<MachineEvent>, effects: &mut Vec<Effect>) {
         let now = self.now(time);
         let Some(looking) = &mut self.looking else { return };
-        let follower = FleetFollower {
-            root: &self.root,
-            machine: self.name.as_str(),
-            keys: Some(&*self.keys),
-            fact: |_: &str| None,
-            now: Timestamp::from_millisecond(now.clock).unwrap(),
-        };
-        let fetch = |file: &SourceFile| looking.files.get(file).cloned().ok_or_else(|| file.clone());
-        let decision = follower.decide(&self.disk.fleet, fetch);
-        // What was checked is remembered, also where the look ends early.
-        self.disk.fleet = decision.memory;
-        let mut missing = match decision.obstacle {
-            Some(Obstacle::Unreachable(file)) => Some(file),
-            _ => None,
-        };
-        let newest = decision.release.map(|release| {
-            let Release { channel, link, bundle, .. } = release.statement();
-            ((channel.clone(), link.number), SourceFile::Blob(bundle.clone()))
-        });
-        let newest = newest.filter(|(release, _)| self.disk.staged.as_ref() != Some(release));
-        if let Some((_, blob)) = &newest
+        let (mut newest, mut missing) = (looking.decided.take(), None);
+        if newest.is_none() {
+            (newest, missing) = decided(&mut self.disk, &looking.files, (&self.root, &self.name, &self.keys), now);
+        }
+        if let Some((release, blob)) = &newest
             && missing.is_none()
             && !looking.files.contains_key(blob)
         {
             missing = Some(blob.clone());
+            looking.decided = Some((release.clone(), blob.clone()));
         }
         if let Some(file) = missing {
             let Some(core) = &mut self.core else { return };
@@ -288,6 +278,35 @@ impl Simulated {
     pub(crate) fn waits_for_an_operator(&self) -> bool {
         self.core.as_ref().is_some_and(|core| *core.membership() == Membership::Waiting)
     }
+}
+
+/// The release that a machine should stage, with its content, and a file that is missing to say so. What was checked is remembered, also
+/// where the look ends early.
+fn decided(
+    disk: &mut Disk,
+    files: &BTreeMap<SourceFile, Option<Vec<u8>>>,
+    (root, name, keys): (&Digest, &MachineName, &MachineKeys),
+    now: Now,
+) -> (Option<Decided>, Option<SourceFile>) {
+    let follower = FleetFollower {
+        root,
+        machine: name.as_str(),
+        keys: Some(keys),
+        fact: |_: &str| None,
+        now: Timestamp::from_millisecond(now.clock).unwrap(),
+    };
+    let fetch = |file: &SourceFile| files.get(file).cloned().ok_or_else(|| file.clone());
+    let decision = follower.decide(&disk.fleet, fetch);
+    disk.fleet = decision.memory;
+    let missing = match decision.obstacle {
+        Some(Obstacle::Unreachable(file)) => Some(file),
+        _ => None,
+    };
+    let newest = decision.release.map(|release| {
+        let Release { channel, link, bundle, .. } = release.statement();
+        ((channel.clone(), link.number), SourceFile::Blob(bundle.clone()))
+    });
+    (newest.filter(|(release, _)| disk.staged.as_ref() != Some(release)), missing)
 }
 
 /// The releases that came with an answer, as the files that they are.

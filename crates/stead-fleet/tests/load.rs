@@ -1,11 +1,12 @@
-//! Figures of a controller under simulated machines, beside those of the first sketch of it:
-//! `cargo build --release -p stead-fleet --example load --bin stead-fleet`, and then `ulimit -n 40000; target/release/examples/load 10000`.
+//! Figures of a controller under simulated machines, beside those of the first sketch of it. For ten thousand machines it is built optimized:
+//! `STEAD_FLEET_LOAD=10000 cargo test --release -p stead-fleet --test load -- --nocapture`
 //!
 //! Controller and machines share the processors, so that a figure says something of both.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "what a measurement needs and does not get ends it")]
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what it measured, as tests do")]
 
-#[path = "support/mod.rs"]
+#[path = "../examples/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use stead_core::bundle::Bundle;
 use stead_fleet::store::StorePlace;
 use stead_protocol::SentReport;
 use stead_release::{ChainLink, Digest, MachineKeys, MachineReport, Numbered, Release, Root, Roster, Signed, Signers};
-use support::{Connection, Controller, Machine, Machines, enrolled, keys, load, ms, name, shown, start};
+use stead_testkit::times;
+use support::{Connection, Controller, Machine, Machines, enrolled, keys, load, ms, name, processor_of, shown, start};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
@@ -27,21 +29,27 @@ const BUNDLE: usize = 20_480;
 const REPORT: usize = 2_048;
 /// How many machines connect at once.
 const CONNECTING: usize = 64;
-/// How long reports are sent.
+/// How long reports are sent by a thousand machines, and at most.
 const REPORTING: Duration = Duration::from_secs(5);
+/// The most memory that a controller of ten thousand machines has, in MiB.
+const MOST_MEMORY: u64 = 300;
 
-fn main() {
-    let machines = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1000);
+#[test]
+fn each_machine_has_a_release_and_each_report_is_kept_and_figures_say_how_soon() {
+    let machines = times("STEAD_FLEET_LOAD", 40);
+    stead_system::process::allow_most_descriptors().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let place = StorePlace::File(folder.path().join("fleet.db"));
     let roster = enrolled(&place, machines);
     let controller = Arc::new(start(folder.path()));
     println!("{machines} machines; load at the beginning: {}", load());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(measured(&controller, machines, roster));
+    let sent = runtime.block_on(measured(&controller, machines, roster));
     println!("load at the end: {}", load());
     // The machines end before what they ask.
     runtime.shutdown_timeout(Duration::from_secs(5));
+    drop(controller);
+    assert_eq!(place.open().unwrap().count_reports().unwrap(), sent);
 }
 
 /// Waits for releases for ever, fetches the bundle of each, and says so.
@@ -68,7 +76,8 @@ async fn follow(mut machine: Machine, digest: Digest, got: mpsc::UnboundedSender
     }
 }
 
-async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machines) {
+/// Prints the figures, and returns how many reports were acknowledged.
+async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machines) -> u64 {
     let before = controller.memory();
     let began = Instant::now();
     let mut connected = connected(controller, machines).await;
@@ -82,14 +91,13 @@ async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machine
     for machine in connected {
         tokio::spawn(follow(machine, name.clone(), got.clone()));
     }
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let after = controller.memory();
+    let after = quiet(controller).await;
     let per_machine = (after - before) * 1024 / machines as u64;
     println!(
         "F7 memory: {before} MiB before, {after} MiB with {machines} connected, {per_machine} KiB each (sketch: 28, 287 and 26.5 at 10,000; goal 300 MiB)"
     );
     let mut all = Vec::new();
-    let (began, used) = (Instant::now(), controller.processor());
+    let (began, used, own) = (Instant::now(), controller.processor(), processor_of("self"));
     operators.publish("many", "role=many").await;
     let published = began.elapsed();
     while all.len() < followers - 1 {
@@ -102,8 +110,9 @@ async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machine
         shown(&mut all)
     );
     println!(
-        "   {} of the controller's time for each (sketch: 36-50 us)",
-        each(controller, used, followers as u64 - 1)
+        "   {} of the controller's time for each (sketch: 36-50 us), and {:.1?} of the machines' in all",
+        each(controller, used, followers as u64 - 1),
+        processor_of("self").saturating_sub(own)
     );
     let mut one = Vec::new();
     for _ in 0..50 {
@@ -112,8 +121,21 @@ async fn measured(controller: &Arc<Controller>, machines: usize, roster: Machine
         one.push(gets.recv().await.unwrap().1.duration_since(began));
     }
     println!("F5 one machine: {} (sketch: 1.1, 3.0; goal 3, 20)", shown(&mut one));
-    report(controller, reporting, operators.root).await;
+    let sent = report(controller, reporting, operators.root).await;
     println!("memory at the end: {} MiB", controller.memory());
+    assert!(after <= MOST_MEMORY * (machines as u64).div_ceil(10_000), "{after} MiB");
+    sent
+}
+
+/// Waits until the controller does nothing, and returns its memory.
+async fn quiet(controller: &Controller) -> u64 {
+    loop {
+        let used = controller.processor();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if controller.processor() == used {
+            return controller.memory();
+        }
+    }
 }
 
 /// All machines with their connections, each with its session. The first are not to wait for so long that the controller ends them.
@@ -182,9 +204,10 @@ impl Operators {
     }
 }
 
-/// Each machine sends reports as fast as they are acknowledged: one by one, and then in batches.
-async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) {
-    let count = machines.len();
+/// Each machine sends reports as fast as they are acknowledged: one by one, and then in batches. Returns how many were.
+async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) -> u64 {
+    let (count, mut all) = (machines.len(), 0);
+    let length = (REPORTING * u32::try_from(count).unwrap() / 1000).min(REPORTING);
     let mut machines = machines;
     for batch in [1_usize, 20] {
         let (began, sent, used) = (Instant::now(), Arc::new(AtomicU64::new(0)), controller.processor());
@@ -193,7 +216,7 @@ async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) 
             tokio::spawn(async move {
                 let (mut number, own) = (batch as u64 * 1_000_000, keys(machine.number));
                 let report = json!({ "filler": "r".repeat(REPORT - 700) });
-                while began.elapsed() < REPORTING {
+                while began.elapsed() < length {
                     let reports = (0..batch).map(|_| {
                         number += 1;
                         let report = MachineReport {
@@ -224,10 +247,13 @@ async fn report(controller: &Controller, machines: Vec<Machine>, fleet: Digest) 
         println!(
             "F6 reports of 2 KB from {count} machines, {batch} to a request: {rate:.0} a second (sketch: {sketch})"
         );
-        let each = each(controller, used, sent.load(Ordering::Relaxed));
+        let sent = sent.load(Ordering::Relaxed);
+        all += sent;
+        let each = each(controller, used, sent);
         let sketch = if batch == 1 { "26-31" } else { "13-18" };
         println!("   {each} of the controller's time for each (sketch: {sketch} us)");
     }
+    all
 }
 
 /// The processor time of the controller since then, for each of so many.
