@@ -244,7 +244,7 @@ fn serve(Run { kept, serving }: Run) -> Result<(), Box<dyn Error>> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     runtime.block_on(async {
-        let bound = Bound::new(serving.listen, &files).await?;
+        let bound = Bound::new(serving.listen, &files)?;
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         said(format!(
             "listening on {}, with the store {place} and the certificate {}",

@@ -453,18 +453,19 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
     stead_system::process::allow_most_descriptors().unwrap();
     let silent: Vec<_> =
         (0..times("STEAD_FLEET_HOSTILE", 500)).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let ca = std::fs::read(world.state.join("tls.pem")).unwrap();
     let served = |what: &str| {
         until(|| {
-            let began = Instant::now();
-            let status = program.operator(&world.ann, "GET", "/v1/status", b"").unwrap().status;
-            assert_eq!(status, 200, "{what}");
+            // By a connection of its own.
+            let (agent, url, began) = (site::agent(&ca), format!("{}/v1/status", program.url), Instant::now());
+            let answer = try_ask(&agent, &url, "GET", &[("authorization", format!("Bearer {}", world.ann))], b"");
+            assert_eq!(answer.unwrap().status, 200, "{what}");
             // On a busy machine one of several: what is held up is held up each time.
             (began.elapsed() < SOON).then(|| println!("{what}: others are served within {:?}", began.elapsed()))
         });
     };
     served("connections that say nothing");
     // A head in pieces, one that has no end, bodies that are announced and do not come, and two lengths for one body.
-    let ca = std::fs::read(world.state.join("tls.pem")).unwrap();
     let long = format!("GET /v1/status HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     let mut open = Vec::new();
     for (what, words, wanted) in [
@@ -509,4 +510,21 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
         open.push(stream);
     }
     drop((silent, open));
+}
+
+/// What connects while nobody is accepted waits in the system, and is not dropped: whoever is dropped tries again after a second at the earliest.
+#[test]
+fn many_connections_at_once_wait_and_are_not_dropped() {
+    let world = World::new();
+    let program = Program::start(&world.state, &["env".to_owned()]).unwrap();
+    let port: u16 = program.url.rsplit(':').next().unwrap().parse().unwrap();
+    let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let many = allowed.trim().parse::<usize>().unwrap().min(1000);
+    let signal = |signal| rustix::process::kill_process(rustix::process::Pid::from_child(&program.child), signal);
+    signal(rustix::process::Signal::STOP).unwrap();
+    let connect = |_| TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_secs(5));
+    let waiting = (0..many).map(connect).collect::<Result<Vec<_>, _>>();
+    signal(rustix::process::Signal::CONT).unwrap();
+    assert_eq!(waiting.unwrap().len(), many);
+    assert_eq!(program.operator(&world.ann, "GET", "/v1/status", b"").unwrap().status, 200);
 }

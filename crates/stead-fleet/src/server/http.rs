@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +26,9 @@ const HEAD: Duration = Duration::from_mins(1);
 const LONGEST_HEAD: usize = 16 << 10;
 /// How many connections there are at most. What is above it waits in the queue of the system.
 const MOST_CONNECTIONS: usize = 60_000;
+/// How many connections may wait to be accepted, as far as the system allows it. Behind that it drops them, and whoever connects tries again
+/// after a second, and then after ever more: when all machines come back at once, and when others connect as fast as they can.
+const QUEUE: u32 = 16_384;
 /// How long connections may take to end when the controller does.
 const END: Duration = Duration::from_secs(20);
 /// How long, and for how many bytes, what comes behind the last answer is read.
@@ -75,6 +78,15 @@ pub struct Bound {
     certificate: Certificate,
 }
 
+/// Listens with a longer queue than [`TcpListener::bind`] asks for.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A controller that begins again does not wait until the connections of the former one are forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
+
 /// The certificate that is shown to whoever connects: that of the files, also when they are replaced.
 struct Certificate {
     files: TlsFiles,
@@ -108,11 +120,10 @@ impl Certificate {
 }
 
 impl Bound {
-    /// Begins to listen.
-    pub async fn new(address: SocketAddr, files: &TlsFiles) -> Result<Self, ControllerError> {
+    /// Begins to listen, within a runtime.
+    pub fn new(address: SocketAddr, files: &TlsFiles) -> Result<Self, ControllerError> {
         let certificate = Certificate::of(files)?;
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|source| ControllerError::System { doing: "listen", source })?;
+        let listener = listen(address).map_err(|source| ControllerError::System { doing: "listen", source })?;
         Ok(Self { listener, certificate })
     }
 

@@ -67,7 +67,7 @@ impl Site {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
-                let listening = Bound::new("127.0.0.1:0".parse().unwrap(), &files).await.unwrap();
+                let listening = Bound::new("127.0.0.1:0".parse().unwrap(), &files).unwrap();
                 address.send(listening.address().unwrap()).unwrap();
                 listening.serve(controller, stop, async { drop(ended.await) }).await;
             });
