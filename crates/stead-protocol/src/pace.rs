@@ -63,9 +63,10 @@ impl Pace {
         (self.failures, self.due) = (0, sent.saturating_add(SHORTEST));
     }
 
-    /// It is tried again after a random part of a wait that grows, behind the time that whoever answered named, in seconds.
+    /// It is tried again after a random part of a wait that grows, behind the time that whoever answered named, in seconds. The second wait is
+    /// as long as the first: a controller that begins again lets all machines go, and is not there yet when the first of them come back.
     pub(crate) fn failed(&mut self, now: u64, retry_after: Option<u64>, random: &mut Random) {
-        let longest = SPREAD.checked_shl(self.failures).map_or(LONGEST, |wait| wait.min(LONGEST));
+        let longest = SPREAD.checked_shl(self.failures.saturating_sub(1)).map_or(LONGEST, |wait| wait.min(LONGEST));
         self.failures = (self.failures + 1).min(16);
         let named = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER) * 1000;
         self.due = now.saturating_add(named).saturating_add(SHORTEST + random.below(longest));

@@ -100,6 +100,28 @@ fn a_refusal_has_the_words_of_the_controller_and_is_asked_again_later_and_later(
     assert!(longest > 60_000, "{longest}");
 }
 
+/// A controller that ends lets all go at once: those that come back before it is there again come as soon as all the others, and later
+/// ones later and later.
+#[test]
+fn a_controller_that_is_not_there_yet_is_asked_again_as_soon_as_one_that_ended() {
+    let (mut machine, mut longest) = (admitted(at(0)), [0; 4]);
+    let mut now = at(later(&machine));
+    let mut asks = only(machine.handle(now, MachineEvent::Time));
+    for _ in 0..100 {
+        for longest in &mut longest {
+            machine.handle(now, MachineEvent::Lost(asks.number, "refused".to_owned()));
+            *longest = later(&machine).saturating_sub(now.passed).max(*longest);
+            now = at(later(&machine));
+            asks = only(machine.handle(now, MachineEvent::Time));
+        }
+        now = at(now.passed + 50_000);
+        asks = only(machine.handle(now, MachineEvent::Answered(answer(&asks, 304, &json!(null)))));
+    }
+    for (longest, most) in longest.into_iter().zip([11_000, 11_000, 21_000, 41_000]) {
+        assert!((most / 2..most).contains(&longest), "{longest} of {most}");
+    }
+}
+
 #[test]
 fn what_is_no_controller_and_one_that_wants_to_be_left_alone_are_asked_later() {
     let mut machine = admitted(at(0));
