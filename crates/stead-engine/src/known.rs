@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use stead_core::diag::Diagnostic;
+use stead_core::document::type_of_others;
 use stead_core::graph::{Expansion, ExpansionFinding, FoundResource, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Manifest, ResourceKind, VersionRequirement};
@@ -47,7 +48,12 @@ impl Known<'_> {
             }
             manifest::NotChosen::Version { .. } => None,
         };
-        let meant = error.meant().filter(|_| invalid.is_none()).cloned();
+        let of_others = || type_of_others(type_name.as_str()).and_then(|known| TypeName::parse(known).ok());
+        let meant = match error {
+            manifest::NotChosen::Type { .. } => of_others().or_else(|| error.meant().cloned()),
+            manifest::NotChosen::Version { .. } => error.meant().cloned(),
+        };
+        let meant = meant.filter(|_| invalid.is_none());
         let (why, help) = match (invalid, error) {
             (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
             (None, manifest::NotChosen::Version { .. }) => (format!(": {error}"), error.help()),

@@ -10,7 +10,7 @@ use stead_core::event::Mode;
 use stead_core::expr::codes::CODES as EXPRESSION;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, codes, resolve, suggest_types};
 use stead_core::parameters::Supplied;
-use stead_core::text::{self, Limits, Node, Source, SourceId};
+use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_host::vault::take_secrets;
 
 use crate::host::ENGINE_VERSION;
@@ -285,12 +285,21 @@ impl Session {
         // Programs are asked nothing for those who may not run the document.
         let rest = unusable.rest.take().filter(|rest| rest.graph.refused(self.machine.elevated).is_none());
         // Properties of an include are checked where its document is read.
-        let known =
-            unusable.findings.iter().filter(|finding| *finding.code == codes::BAD_INCLUDE && finding.help.is_some());
-        let known: BTreeSet<_> = known.filter_map(|finding| finding.span).collect();
+        let of_includes =
+            || unusable.findings.iter().filter(|finding| *finding.code == codes::BAD_INCLUDE && finding.help.is_some());
+        let known: BTreeSet<Span> = of_includes().filter_map(|finding| finding.span).collect();
+        // Under another name, a property is there.
+        let renamed = of_includes().filter(|finding| finding.fix.is_some()).filter_map(|finding| finding.span);
+        let spans = || rest.iter().flat_map(|rest| rest.graph.iter().map(|(id, _)| rest.graph.declaration(id).span));
+        let innermost = |known: Span| spans().filter(|span| span.holds(known)).min_by_key(|span| span.end - span.start);
+        let renamed: Vec<Span> = renamed.filter_map(innermost).collect();
         let wrong = rest.iter().flat_map(|rest| self.check_properties(rest, mode));
-        let is_new = |finding: &Diagnostic| finding.span.is_none_or(|span| !known.contains(&span));
-        unusable.findings.extend(wrong.filter(is_new));
+        let is_new = |finding: &Diagnostic| {
+            let is_known = |span: Span| known.contains(&span) || renamed.iter().any(|include| include.holds(span));
+            !finding.span.is_some_and(is_known)
+        };
+        let wrong: Vec<Diagnostic> = wrong.filter(is_new).collect();
+        unusable.findings.extend(wrong);
         unusable
     }
 

@@ -13,9 +13,40 @@ fn main() -> ExitCode {
     run_suites(&[Suite { folder: "cli", run: session }, Suite { folder: "mistakes", run: mistakes }])
 }
 
+/// Applies the corrections of each document: a text that could not be read can be read further then, and any other has fewer mistakes.
+fn fixes(case: &Case) -> Result<(), String> {
+    let (folder, aside) = (temporary()?, temporary()?);
+    let documents: Vec<&str> = case
+        .files()
+        .map(|(name, _)| name)
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml"))
+        .collect();
+    let found = |shown: &str| -> (usize, usize) {
+        let all: Vec<&str> =
+            shown.lines().filter(|line| line.starts_with("error[") || line.starts_with("warning[")).collect();
+        (all.iter().filter(|line| line.starts_with("error[E01")).count(), all.len())
+    };
+    for name in documents {
+        write_files(case, folder.path())?;
+        let lint = |option: &str| run(&format!("$ stead lint{option} '{name}'"), folder.path(), aside.path(), None);
+        let before = found(&lint("")?);
+        if !lint(" --fix")?.contains(": fixed ") {
+            continue;
+        }
+        let after = lint("")?;
+        // A missing file is not a mistake of the text, and is seen only once that can be read.
+        let (unread, all) = found(&after.replace("error[E0510]", ""));
+        if unread >= before.0 && all >= before.1 {
+            return Err(format!("the corrections of {name} leave as many mistakes as there were:\n{after}"));
+        }
+    }
+    Ok(())
+}
+
 /// A session in which every error has a code, a place and a help, except for those that the case lists.
 fn mistakes(case: &Case) -> Result<Computed, String> {
     let mut computed = session(case)?;
+    fixes(case)?;
     let shown = computed.first().map(|(_, text)| text.as_str()).unwrap_or_default();
     let incomplete: String = errors(shown).filter_map(|lines| incomplete(&lines)).collect();
     if case.has("incomplete") {
@@ -52,11 +83,7 @@ fn incomplete(lines: &[&str]) -> Option<String> {
 fn session(case: &Case) -> Result<Computed, String> {
     // What commands keep for themselves does not lie among the files of the case: an index is written when it pays.
     let (folder, aside) = (temporary()?, temporary()?);
-    for (name, text) in case.files() {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
-        fs::write(path, text).map_err(|error| error.to_string())?;
-    }
+    write_files(case, folder.path())?;
     if case.has("root") {
         if !stead_testkit::is_root(&case.name) {
             return Ok(vec![("session", case.section("session").to_owned())]);
@@ -77,6 +104,15 @@ fn session(case: &Case) -> Result<Computed, String> {
         .map(|line| run(line, folder.path(), aside.path(), powershell.as_deref()))
         .collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
+}
+
+fn write_files(case: &Case, folder: &Path) -> Result<(), String> {
+    for (name, text) in case.files() {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(|error| error.to_string())?;
+        fs::write(path, text).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// The first of the programs that a case needs and that is not there.

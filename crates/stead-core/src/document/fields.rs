@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::foreign::{ForeignWords, Site};
+use super::types::type_of_module;
 use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, Meant};
 use crate::id::TypeName;
-use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
+use crate::text::{self, Entry, Kind, Never, Node, Span, Spanned, shown};
 
 /// The owner of keys or directives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) enum Owner {
 
 /// The part of a document that declares a parameter, as the subject of a message.
 pub(super) const PARAMETER: &str = "a parameter";
+/// The part of an instance that is a loop, as the subject of a message.
+pub(super) const LOOP: &str = "'copy'";
 
 /// The kinds of DSC that hold other instances.
 const KINDS: [&str; 3] = ["Group", "Include", "Assertion"];
@@ -39,6 +42,7 @@ impl Owner {
             Self::Document => foreign::AT_DOCUMENTS,
             Self::Instance => foreign::AT_INSTANCES,
             Self::Part(PARAMETER) => foreign::AT_PARAMETERS,
+            Self::Part(LOOP) => foreign::AT_LOOPS,
             Self::Part(_) => &[],
         }
     }
@@ -80,6 +84,9 @@ impl Reader<'_> {
         self.report(match node.as_str().and_then(missing_space) {
             Some((key, value)) if expected != Expected::List => {
                 finding.with_help(format!("put a space after the colon: '{key}: {}'", shown(value)))
+            }
+            _ if expected == Expected::Object && node.as_str().is_some_and(|text| text.contains("=>")) => {
+                finding.with_help("write 'key: value' in place of 'key => value'")
             }
             _ => match expected.form(&node.kind) {
                 Some(help) => finding.with_help(help),
@@ -192,7 +199,9 @@ impl Reader<'_> {
                 self.report(match kind {
                     _ if text.value.starts_with('[') => finding.with_help("a type cannot be an expression"),
                     Some(kind) => finding.with_help(format!("write 'Microsoft.DSC/{kind}'")),
-                    None => finding.with_help("types look like 'Microsoft.DSC/Group'"),
+                    None => finding.with_help(
+                        "types look like 'Stead/File'; a resource of a module of PowerShell is 'MODULE/NAME'. `stead resource list` shows them",
+                    ),
                 });
                 None
             }
@@ -233,8 +242,8 @@ impl Reader<'_> {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
         // The name alone is not a dependency: the same value below the other key would be refused as well.
-        let named =
-            site.value.and_then(Node::as_str).filter(|name| !name.starts_with('[') && !name.contains(['/', ':']));
+        let named = site.value.and_then(Node::as_str).filter(|name| !name.contains(['/', ':', '[', '\'']));
+        let (value, is_typed) = (site.value, site.type_name.is_some());
         let meaning = foreign::meaning(owner.foreign_words(), key, site);
         self.report(match Meant::word(key, known.iter().copied()) {
             _ if let (Some(foreign::Meaning::Key("dependsOn")), Some(name)) = (meaning, named) => {
@@ -243,8 +252,19 @@ impl Reader<'_> {
                     shown(name)
                 ))
             }
+            _ if owner == Owner::Instance && foreign::is_loop(key) => {
+                finding.with_help(loop_advice(value.and_then(|value| self.written(value.span))))
+            }
+            _ if owner == Owner::Instance
+                && let Some(condition) = foreign::condition(key, value) =>
+            {
+                finding.with_help(format!("write `condition: \"{condition}\"`"))
+            }
             _ if let Some(meaning) = meaning => meaning.explain(finding, key, self.written(span)),
             Some(meant) => finding.with_meant(key, &meant, self.written(span)),
+            None if owner == Owner::Instance && !is_typed && type_of_module(key).is_some() => {
+                finding.with_help(module_advice(key, value))
+            }
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == Owner::Instance && TypeName::parse(key).is_ok() => {
@@ -266,12 +286,60 @@ impl Reader<'_> {
         });
     }
 
+    /// Returns the key of a document that a key which nothing reads was meant to be, if only one can be.
+    pub(super) fn meant_key(owner: Owner, key: &str, known: &[&str], site: Site<'_>) -> Option<String> {
+        match foreign::meaning(owner.foreign_words(), key, site) {
+            Some(foreign::Meaning::Key(meant)) => Some(meant.to_owned()),
+            Some(_) => None,
+            None => Meant::word(key, known.iter().copied())?.certain().map(str::to_owned),
+        }
+    }
+
     pub(super) fn missing(&mut self, span: Span, owner: &str, key: &str, help: &str) {
         let message = format!("{owner} needs the key '{key}'");
         // The start is enough: marking all of an object hides what else is wrong in it.
         let place = Span::new(span.source, span.start, span.start);
         self.report(Diagnostic::error(&codes::MISSING_KEY, place, message).with_help(help));
     }
+}
+
+/// Advice about a loop of another tool, given what it goes over as it is written.
+fn loop_advice(written: Option<&str>) -> String {
+    const LONGEST: usize = 60;
+    let is_list = |text: &&str| {
+        let of_words = |c: char| c.is_alphanumeric() || "[], _-./".contains(c);
+        text.starts_with("\"[") || (text.starts_with('[') && text.chars().all(of_words))
+    };
+    let items =
+        written.filter(|text| text.len() <= LONGEST && !text.contains('\n')).filter(is_list).unwrap_or("[a, b]");
+    format!("write `copy: {{name: items, each: {items}, as: item}}`; expressions read the item as [item()]")
+}
+
+/// Returns whether a key of an instance is a type, or what a type is to other tools, and nothing else to them.
+pub(super) fn names_type(key: &str) -> bool {
+    let is_word =
+        || foreign::meaning::<Never>(foreign::AT_INSTANCES, key, Site { value: None, type_name: None }).is_some();
+    // 'copy' is a key of instances as well.
+    TypeName::parse(key).is_ok() || (key != "copy" && type_of_module(key).is_some() && !is_word())
+}
+
+/// Advice about a module of Ansible that is written as a key of an instance.
+fn module_advice(key: &str, value: Option<&Node>) -> String {
+    const INCLUDE: &str = "Microsoft.DSC/Include";
+    let type_name = type_of_module(key).unwrap_or_default();
+    if type_name != INCLUDE {
+        return format!("a module is a type here: write `type: {type_name}`, and its properties below `properties:`");
+    }
+    let named = value.and_then(|value| {
+        let members = ["file", "name", "tasks_from"].iter().find_map(|key| value.get(key));
+        value.as_str().or_else(|| members?.as_str())
+    });
+    let is_path = |file: &&str| file.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+    let file = named.filter(is_path).unwrap_or("more.yaml");
+    let ending = if file.contains('.') { "" } else { ".yaml" };
+    format!(
+        "write `type: {INCLUDE}` and `properties: {{configurationFile: {file}{ending}}}`, and make that file a document"
+    )
 }
 
 /// The kind of value that a key takes.

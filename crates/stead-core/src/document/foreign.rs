@@ -1,6 +1,7 @@
 //! Words of other tools, and what they are in a document.
 
 use crate::diag::{Diagnostic, Meant};
+use crate::expr::condition_of_others;
 use crate::text::{Kind, Never, Node};
 
 /// Words that users of Ansible, Salt, Puppet, Chef, Terraform or PowerShell write as keys.
@@ -55,6 +56,8 @@ const AT_A_HANDLER: &str = " at an instance that is to run only after this one h
 const ONLY_THEN: &str = " at an instance that is to run only after a change, such as a command: it is left alone otherwise. One \
                          that is always looked at has `dependsOn`";
 const A_RESOURCE: &str = " for a version of the resource; that of software is a property";
+const WAITS: &str =
+    ": `apply --reconcile basic` runs what is pending again, and waits so many seconds before this instance";
 const TO_THE_AGENT: &str = ", and the agent only watches it; a run that is to leave it out has `--skip`";
 const SERVICE: &str = "Stead/Service";
 const PACKAGE: &str = "Stead/Package";
@@ -77,6 +80,9 @@ const fn where_it(words: &'static [&'static str], when: When, meaning: Meaning) 
 const CONDITIONS: &[&str] = &["when", "if", "onlyif", "enabled"];
 /// Words that ask for a state.
 const STATE: &[&str] = &["ensure", "state"];
+/// Words for a loop.
+const LOOPS: &[&str] =
+    &["loop", "foreach", "withitems", "withlist", "withdict", "withsequence", "repeat", "each", "names"];
 /// Words that ask for a run after a change of another instance.
 const AFTER_CHANGES: &[&str] =
     &["subscribe", "subscribes", "listen", "watch", "trigger", "triggers", "handlers", "handler"];
@@ -128,10 +134,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         &["requireany", "dependsonany"],
         Example(&["directives: {requireAny: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
     ),
-    row(
-        &["loop", "foreach", "withitems", "withdict", "repeat", "each", "names"],
-        Example(&["copy: {name: items, each: [a, b], as: item}"], HERE),
-    ),
+    row(LOOPS, Example(&["copy: {name: items, each: [a, b], as: item}"], HERE)),
     row(&["count"], Example(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE)),
     row(&["tags", "tag", "labels"], Example(&["metadata: {tags: [web]}"], HERE)),
     row(&["description", "comment", "annotations"], Example(&["metadata: {description: text}"], HERE)),
@@ -208,7 +211,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         &["block", "tasks", "always"],
         Advice("what belongs together is a 'Microsoft.DSC/Group', with `resources` in its properties"),
     ),
-    row(&["retries", "retry", "until", "delay"], Example(&["directives: {reconcileWait: 5}"], HERE)),
+    row(&["retries", "retry", "until", "delay"], Example(&["directives: {reconcileWait: 5}"], WAITS)),
     where_it(
         &["noop", "checkmode", "audit"],
         NO,
@@ -245,6 +248,13 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     ),
     row(
         &["include", "includes", "import", "imports", "roles", "modules"],
+        Example(
+            &["resources: [{name: more, type: Microsoft.DSC/Include, properties: {configurationFile: more.yaml}}]"],
+            HERE,
+        ),
+    ),
+    row(
+        &["importtasks", "includetasks", "importplaybook"],
         Example(
             &["resources: [{name: more, type: Microsoft.DSC/Include, properties: {configurationFile: more.yaml}}]"],
             HERE,
@@ -304,7 +314,7 @@ pub const AT_PARAMETERS: &[ForeignWords] = &[
     ),
     row(&["required", "mandatory"], Advice("remove it: a parameter without 'defaultValue' is required")),
     row(&["optional", "nullable"], Example(&["defaultValue: text"], ": a parameter that has one is optional")),
-    row(&["value"], Key("defaultValue")),
+    row(&["value", "default"], Key("defaultValue")),
     row(&["enum", "choices", "options", "oneof", "values", "validvalues", "validateset"], Key("allowedValues")),
     row(&["min", "minimum"], Key("minValue")),
     row(&["max", "maximum"], Key("maxValue")),
@@ -314,10 +324,24 @@ pub const AT_PARAMETERS: &[ForeignWords] = &[
     ),
 ];
 
+/// Words of a loop.
+pub(super) const AT_LOOPS: &[ForeignWords] = &[
+    row(&["items", "list", "in", "values", "over", "input", "foreach", "withitems", "loop", "elements"], Key("each")),
+    row(&["var", "loopvar", "item", "itemname", "called", "iterator", "itemvar"], Key("as")),
+    row(&["times", "number", "total"], Key("count")),
+    row(
+        &["src", "source", "dest", "path", "content", "owner", "group", "mode", "remotesrc", "force", "backup"],
+        Advice(
+            "'copy' is a loop here: a file is an instance of `type: Stead/File` with `path`, and `content` or `source`, below `properties:`",
+        ),
+    ),
+];
+
 /// Words in the properties of an instance, of which only those count that lead to a property of its resource.
 const IN_PROPERTIES: &[ForeignWords] = &[
-    row(&["dest", "destination", "filename", "filepath"], Property("path")),
-    row(&["src"], Property("source")),
+    row(&["path", "file", "filename", "src", "source", "document", "include", "name"], Property("configurationFile")),
+    row(&["dest", "destination", "filename", "filepath", "destinationpath"], Property("path")),
+    row(&["src", "sourcepath"], Property("source")),
     row(&["src"], Property("target")),
     row(&["src"], Property("device")),
     row(&["repo", "remote"], Property("repository")),
@@ -417,8 +441,35 @@ pub(super) fn meaning<L>(table: &[ForeignWords], word: &str, site: Site<'_, L>) 
     meanings(table, word, site).next().map(|row| row.meaning)
 }
 
+/// Returns whether a key of an instance is a loop to another tool.
+pub(super) fn is_loop(key: &str) -> bool {
+    LOOPS.contains(&&*plain(key))
+}
+
+/// Returns the expression of a condition that is written in the way of another tool, below one of its words.
+pub(super) fn condition(key: &str, value: Option<&Node>) -> Option<String> {
+    let (plain, text) = (plain(key), value?.as_str()?);
+    let meant = condition_of_others(text).filter(|meant| !meant.contains(['"', '`']))?;
+    match &*plain {
+        word if CONDITIONS.contains(&word) => Some(meant),
+        "unless" | "notif" => Some(format!("[not({})]", meant.strip_prefix('[')?.strip_suffix(']')?)),
+        _ => None,
+    }
+}
+
+/// Returns whether a key of a document has what belongs below `resources` to another tool.
+pub(super) fn has_resources(key: &str) -> bool {
+    let meaning = meaning::<Never>(AT_DOCUMENTS, key, Site { value: None, type_name: None });
+    matches!(meaning, Some(Example(forms, _)) if forms.iter().any(|form| form.starts_with("resources:")))
+}
+
+/// A word in small letters, without what other tools have between its parts.
+fn plain(word: &str) -> String {
+    word.chars().filter(|c| !"_- ".contains(*c)).flat_map(char::to_lowercase).collect()
+}
+
 fn meanings<'t, L>(table: &'t [ForeignWords], word: &str, site: Site<'_, L>) -> impl Iterator<Item = &'t ForeignWords> {
-    let plain: String = word.chars().filter(|c| !"_- ".contains(*c)).flat_map(char::to_lowercase).collect();
+    let plain = plain(word);
     table.iter().filter(move |row| row.words.contains(&&*plain) && site.is(row.when))
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::fields::{Expected, Reader};
+use super::fields::{Expected, LOOP, Owner, Reader};
+use super::foreign::Site;
 use super::{Copy, Over, codes};
 use crate::diag::Diagnostic;
 use crate::expr::{Template, functions};
@@ -47,7 +48,8 @@ impl Reader<'_> {
         let span = node.span;
         let entries = self.object_like(node, "'copy'", &form)?;
         let mut parts = LoopParts::default();
-        for Entry { key, key_span, value } in entries {
+        for Entry { key: written, key_span, value } in entries {
+            let key = self.loop_key(&written, key_span, &value);
             if value.kind != Kind::Null {
                 parts.stated.push((Arc::clone(&key), key_span));
             }
@@ -62,10 +64,42 @@ impl Reader<'_> {
                     let message = "Copy batch size is not supported";
                     self.report(Diagnostic::error(&codes::COPY_MODE, key_span, message).with_help("remove it"));
                 }
-                _ => self.unknown_key(&key, key_span, "'copy'", KEYS),
+                _ => {}
             }
         }
         Some(self.finish_loop(parts, span))
+    }
+
+    /// The key of a loop that a key is read as: itself, or the one that was meant, which is reported.
+    fn loop_key(&mut self, written: &Arc<str>, span: Span, value: &Node) -> Arc<str> {
+        if KEYS.contains(&&**written) {
+            return Arc::clone(written);
+        }
+        let site = || Site { value: Some(value), type_name: None };
+        self.unknown_key_at(written, span, (Owner::Part(LOOP), KEYS), site());
+        match Self::meant_key(Owner::Part(LOOP), written, KEYS, site()) {
+            Some(meant) => meant.into(),
+            None => Arc::clone(written),
+        }
+    }
+
+    /// The loop that a key of another tool is, which is reported as such: what is wrong behind it is not its consequence.
+    pub(super) fn loop_of_others(&mut self, entry: &Entry) -> Copy {
+        let span = entry.value.span;
+        let is_read = match &entry.value.kind {
+            Kind::Array(_) | Kind::Object(_) => true,
+            Kind::String(text) => text.starts_with('['),
+            _ => false,
+        };
+        let items = if is_read {
+            self.value(entry.value.clone())
+        } else {
+            let open = Template { span, kind: Kind::String("item".into()) };
+            Template { span, kind: Kind::Array(Box::new([open])) }
+        };
+        let called = Spanned::new(Over::ITEM.into(), span);
+        self.items.push(Over::ITEM.into());
+        Copy { name: Spanned::new("items".to_owned(), span), over: Over::Each { items, called } }
     }
 
     fn finish_loop(&mut self, parts: LoopParts, span: Span) -> Copy {
@@ -89,7 +123,8 @@ impl Reader<'_> {
 
     /// Reports what a loop lacks, and what it says twice.
     fn check_loop(&mut self, parts: &LoopParts, span: Span) {
-        if parts.place("name").is_none() {
+        let is_loop = parts.stated.iter().all(|(key, _)| KEYS.contains(&&**key));
+        if parts.place("name").is_none() && is_loop {
             self.loop_without_name(span);
         }
         let refused = |place, message: &str, help: &str| {
@@ -100,6 +135,8 @@ impl Reader<'_> {
                 let finding = refused(each, "a loop has either 'count' or 'each'", "remove one of them");
                 self.report(finding.with_label(count, "the other one"));
             }
+            // What belongs to something else says what the loop is.
+            (None, None, _) if parts.stated.iter().any(|(key, _)| !KEYS.contains(&&**key)) => {}
             (None, None, _) => {
                 let help = "set 'count' to a number of instances, or 'each' to a list of items";
                 self.missing(span, "'copy'", "count", help);

@@ -18,6 +18,7 @@ mod read;
 mod reconcile;
 mod tools;
 mod topics;
+mod types;
 mod winget;
 
 pub use crate::expr::{Named, Template, UserFunction};
@@ -34,6 +35,8 @@ pub use loops::{LOOP_KEYS, items_of};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
+pub use types::type_of_others;
+pub(crate) use types::without_collection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fields::{Owner, PARAMETER, Reader};
 use super::foreign::Site;
 use super::{DataType, Named, Output, Parameter, Template, UserFunction, codes};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Meant};
 use crate::expr::NAMESPACE;
 use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
 
@@ -29,10 +29,31 @@ impl Reader<'_> {
         for entry in entries {
             if !self.is_copy(&entry) {
                 let Entry { key, key_span, value } = entry;
+                self.parameter_as_variable(&key, key_span, &value);
                 variables.push(Named { name: named(&key, key_span), value: self.variable(value) });
             }
         }
         variables
+    }
+
+    /// Reports a variable that is written like a parameter: an object of a type and a default.
+    fn parameter_as_variable(&mut self, name: &str, span: Span, value: &Node) {
+        const KEYS: [&str; 5] = ["type", "default", "defaultValue", "description", "sensitive"];
+        let entries = value.entries().unwrap_or_default();
+        let word = value.get("type").and_then(Node::as_str).unwrap_or_default();
+        let data_type = DataType::ALL.iter().find(|(each, _)| *each == word).map(|(_, data_type)| *data_type);
+        let Some(data_type) = data_type.or_else(|| type_of_others(word)) else { return };
+        let has_default = value.get("default").or_else(|| value.get("defaultValue")).is_some();
+        if has_default && entries.iter().all(|entry| KEYS.contains(&&*entry.key)) {
+            let message =
+                format!("the variable '{}' has the form of a parameter: its value is this object", shown(name));
+            let help = format!(
+                "declare it below `parameters:` as `{}: {{type: {}, defaultValue: …}}`, or write the value alone",
+                shown(name),
+                data_type.as_str()
+            );
+            self.report(Diagnostic::warning(&codes::PARAMETER_FORM, span, message).with_help(help));
+        }
     }
 
     /// Returns whether a variable is the loop that ARM templates have for variables, and reports it as not supported.
@@ -90,7 +111,7 @@ impl Reader<'_> {
             match &*key {
                 "type" => {
                     has_type = true;
-                    data_type = self.word(value, "'type' of a parameter", &DataType::ALL);
+                    data_type = self.data_type(value, "'type' of a parameter");
                 }
                 _ if value.kind == Kind::Null && PARAMETER_KEYS.contains(&&*key) => {}
                 "defaultValue" => parameter.default = Some(self.value(value)),
@@ -105,8 +126,14 @@ impl Reader<'_> {
                 "description" => parameter.description = self.string(value, "'description'").map(|text| text.value),
                 "metadata" => {}
                 _ => {
-                    let site = Site { value: Some(&value), type_name: None };
-                    self.unknown_key_at(&key, key_span, (Owner::Part(PARAMETER), PARAMETER_KEYS), site);
+                    let owner = Owner::Part(PARAMETER);
+                    let site = || Site { value: Some(&value), type_name: None };
+                    self.unknown_key_at(&key, key_span, (owner, PARAMETER_KEYS), site());
+                    // It has a default, although under another name: nobody needs to supply it.
+                    if Self::meant_key(owner, &key, PARAMETER_KEYS, site()).is_some_and(|meant| meant == "defaultValue")
+                    {
+                        parameter.default = Some(self.value(value));
+                    }
                 }
             }
         }
@@ -116,6 +143,18 @@ impl Reader<'_> {
         parameter.data_type = data_type?;
         self.check_bounds(&parameter);
         Some(parameter)
+    }
+
+    /// A type of values. Those of other tools are reported and read as the ones that they are.
+    fn data_type(&mut self, node: Node, what: &str) -> Option<Spanned<DataType>> {
+        let span = node.span;
+        let Some(meant) = node.as_str().and_then(type_of_others) else {
+            return self.word(node, what, &DataType::ALL);
+        };
+        let written = node.as_str().unwrap_or_default();
+        let finding = Diagnostic::error(&codes::WORD, span, format!("{what} cannot be '{}'", shown(written)));
+        self.report(finding.with_meant(written, &Meant::only(meant.as_str()), self.written(span)));
+        Some(Spanned::new(meant, span))
     }
 
     fn check_bounds(&mut self, parameter: &Parameter) {
@@ -154,7 +193,7 @@ impl Reader<'_> {
             match &*key {
                 "type" => {
                     has_type = true;
-                    data_type = self.word(value, "'type' of an output", &DataType::ALL);
+                    data_type = self.data_type(value, "'type' of an output");
                 }
                 "condition" if value.kind == Kind::Null => {}
                 "condition" => condition = self.condition(value),
@@ -282,7 +321,7 @@ impl Reader<'_> {
                 }
                 "type" => {
                     has_type = true;
-                    data_type = self.word(value, "'type' of a parameter", &DataType::ALL);
+                    data_type = self.data_type(value, "'type' of a parameter");
                 }
                 _ => self.unknown_key(&key, key_span, "a parameter of a function", &["name", "type"]),
             }
@@ -300,7 +339,7 @@ impl Reader<'_> {
             match &*key {
                 "type" => {
                     has_type = true;
-                    data_type = self.word(value, "'type' of an output", &DataType::ALL);
+                    data_type = self.data_type(value, "'type' of an output");
                 }
                 "value" => output = Some(self.value(value)),
                 _ => self.unknown_key(&key, key_span, "'output' of a function", &["type", "value"]),
@@ -363,4 +402,19 @@ fn type_of(value: &Node) -> &'static str {
         _ => DataType::String,
     };
     data_type.as_str()
+}
+
+/// Returns the type that other tools call by a word.
+fn type_of_others(word: &str) -> Option<DataType> {
+    let lower = word.to_lowercase();
+    let outer = lower.split_once(['(', '[', '<']).map_or(lower.as_str(), |(outer, _)| outer);
+    match outer {
+        "str" | "text" => Some(DataType::String),
+        "number" | "integer" | "int32" | "int64" => Some(DataType::Int),
+        "boolean" => Some(DataType::Bool),
+        "list" | "tuple" | "set" => Some(DataType::Array),
+        "map" | "dict" | "hash" | "hashtable" | "mapping" | "json" => Some(DataType::Object),
+        "password" | "secret" | "sensitive" | "pscredential" => Some(DataType::SecureString),
+        _ => None,
+    }
 }

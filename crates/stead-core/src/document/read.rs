@@ -154,25 +154,11 @@ fn context_word(context: SecurityContext) -> &'static str {
     CONTEXTS.iter().find(|(_, each)| *each == context).map_or("", |(word, _)| word)
 }
 
-/// Returns what to do about a list in place of a document, by its first element.
-fn help_for_list(first: &Node) -> Option<&'static str> {
-    let has = |keys: &[&str]| keys.iter().any(|key| first.get(key).is_some());
-    if has(&["type"]) {
-        Some("write 'resources:' in the line above the list")
-    } else if has(&["hosts", "tasks", "roles", "import_playbook"]) {
-        Some(
-            "this is an Ansible playbook: write each task as an instance below 'resources:'; `stead new document` writes an example",
-        )
-    } else {
-        None
-    }
-}
-
 impl Reader<'_> {
     pub(super) fn document(&mut self, source: SourceId, root: Node) -> Document {
         let mut document = Document { source, ..Document::default() };
         if let Kind::Array(items) = &root.kind
-            && let Some(help) = items.first().and_then(help_for_list)
+            && let Some(help) = items.first().and_then(tools::help_for_list)
         {
             let message = "a document must be an object, found a list";
             self.report(Diagnostic::error(&codes::WRONG_KIND, root.span, message).with_help(help));
@@ -190,7 +176,11 @@ impl Reader<'_> {
                 "functions" => document.functions = self.functions(value),
                 "metadata" => document.metadata = self.metadata(value),
                 "outputs" => document.outputs = self.outputs(value),
-                "parameters" => (document.parameters, document.unreadable) = self.parameters(value),
+                "parameters" => {
+                    let (parameters, unreadable) = self.parameters(value);
+                    document.parameters = parameters;
+                    document.unreadable.extend(unreadable);
+                }
                 "resources" => {
                     has_resources = true;
                     document.resources = self.instances(value);
@@ -201,8 +191,14 @@ impl Reader<'_> {
                     self.older_configuration(key_span, &value);
                 }
                 _ => {
-                    let site = Site { value: Some(&value), type_name: None };
-                    self.unknown_key_at(&key, key_span, (Owner::Document, DOCUMENT_KEYS), site);
+                    let site = || Site { value: Some(&value), type_name: None };
+                    self.unknown_key_at(&key, key_span, (Owner::Document, DOCUMENT_KEYS), site());
+                    let meant = Self::meant_key(Owner::Document, &key, DOCUMENT_KEYS, site());
+                    has_resources |= foreign::has_resources(&key) || tools::is_list_of_instances(&value);
+                    if meant.is_some_and(|meant| meant == "parameters" || meant == "variables") {
+                        let names = value.entries().unwrap_or_default().iter().map(|entry| entry.key.to_string());
+                        document.unreadable.extend(names);
+                    }
                 }
             }
         }
@@ -360,12 +356,18 @@ impl Reader<'_> {
     pub(super) fn instance(&mut self, node: Node) -> Option<Instance> {
         let (span, mut entries) = self.object(node, "an instance")?;
         let outer = self.items.len();
+        let is_typed_elsewhere = tools::is_typed_elsewhere(&entries);
         // What loops call their items is known in everything else of the instance.
         let copy = entries.iter_mut().find(|entry| &*entry.key == "copy" && entry.value.kind != Kind::Null);
         let copy =
             copy.map(|entry| std::mem::replace(&mut entry.value, Node { span: entry.key_span, kind: Kind::Null }));
         let mut parts =
             InstanceParts { copy: copy.map(|copy| self.loops(copy)).unwrap_or_default(), ..Default::default() };
+        if parts.copy.is_empty()
+            && let Some(other) = entries.iter().find(|entry| foreign::is_loop(&entry.key))
+        {
+            parts.copy = [self.loop_of_others(other)].into();
+        }
         let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
         let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
         let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);
@@ -392,7 +394,7 @@ impl Reader<'_> {
                 }
             }
         }
-        if !parts.has_type {
+        if !parts.has_type && !is_typed_elsewhere {
             self.missing(span, "an instance", "type", "say what it is an instance of: 'type: Owner/Name'");
         }
         self.older_adapter(&mut parts);
@@ -425,6 +427,12 @@ impl Reader<'_> {
             let finding = finding.with_label(first.span, "the version is stated here already");
             self.report(finding.with_help("remove one of them"));
             return;
+        }
+        if let Kind::Number(number) = &node.kind {
+            // Quotes alone would not make a requirement of it.
+            let message = format!("'requireVersion' must be a string, found the number {number}");
+            let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
+            return self.report(finding.with_help(format!("write a requirement in quotes, such as '>={number}'")));
         }
         *version = self.string(node, "'requireVersion'");
     }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::fields::names_type;
 use crate::diag::Diagnostic;
 use crate::diag::secret_forms::pattern;
 use crate::text::{self, Entry, Kind, Node, SourceId, Span};
@@ -111,6 +112,16 @@ fn of_mapping(entries: &[Entry]) -> Option<Diagnostic> {
         ("a Kubernetes manifest", EXAMPLE, version)
     } else if services().is_some() {
         ("a Docker Compose file", EXAMPLE, get("services")?)
+    } else if let (Some(jobs), Some(_)) = (get("jobs"), get("on").or_else(|| get("stages"))) {
+        (
+            "a workflow of a CI system",
+            "`stead new document` writes a document to start from; a workflow runs `stead apply FILE`",
+            jobs,
+        )
+    } else if let Some(first) = get("runcmd").or_else(|| get("write_files")).or_else(|| get("bootcmd")) {
+        ("a cloud-init configuration", EXAMPLE, first)
+    } else if let Some(version) = get("AWSTemplateFormatVersion") {
+        ("a CloudFormation template", EXAMPLE, version)
     } else {
         return None;
     };
@@ -126,4 +137,41 @@ fn is_state(entry: &Entry) -> bool {
     };
     let states = entry.value.entries().unwrap_or_default();
     states.iter().any(|state| is_function(&state.key) && matches!(state.value.kind, Kind::Array(_) | Kind::Null))
+}
+
+/// Returns what to do about a list in place of a document, by its first element.
+pub(super) fn help_for_list(first: &Node) -> Option<&'static str> {
+    let has = |keys: &[&str]| keys.iter().any(|key| first.get(key).is_some());
+    let is_task = || {
+        let keys = first.entries().unwrap_or_default().iter().map(|entry| &*entry.key);
+        keys.into_iter()
+            .any(|key| names_type(key) || ["block", "include_tasks", "import_tasks", "when", "become"].contains(&key))
+    };
+    if has(&["type"]) {
+        Some("write 'resources:' in the line above the list")
+    } else if !has(&["hosts", "tasks", "roles", "import_playbook"]) && is_task() {
+        Some(
+            "this is a list of tasks: write each as an instance below 'resources:', with `type:` in place of the module and its \
+             properties below `properties:`; `stead new document` writes an example",
+        )
+    } else if has(&["hosts", "tasks", "roles", "import_playbook"]) {
+        Some(
+            "this is an Ansible playbook: write each task as an instance below 'resources:'; `stead new document` writes an example",
+        )
+    } else {
+        None
+    }
+}
+
+/// Returns whether a value below a key that nothing reads is what belongs below `resources`.
+pub(super) fn is_list_of_instances(value: &Node) -> bool {
+    value.items().is_some_and(|items| items.iter().any(|item| item.get("type").is_some()))
+}
+
+/// Returns whether an instance names what it is an instance of where its type is not looked for.
+pub(super) fn is_typed_elsewhere(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| {
+        names_type(&entry.key)
+            || (&*entry.key == "copy" && (entry.value.get("dest").is_some() || entry.value.get("src").is_some()))
+    })
 }

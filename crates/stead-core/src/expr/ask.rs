@@ -6,10 +6,31 @@ use super::builtin::{Ask, Builtin};
 use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
+use super::facts::{FactPath, fact_of_others, fact_path, fact_paths};
 use super::syntax::Node;
 use super::{Answer, FactKey, Fault, Help, Stop, fact_at};
+use crate::diag::Meant;
 use crate::id::{ResourceId, SecretName};
 use crate::value::Value;
+
+/// The fault of a path at which no machine has a fact.
+pub(super) fn unknown_fact(path: &str, at: &Range<usize>) -> Fault {
+    let message = format!("there is no fact '{path}'");
+    let meant = fact_of_others(path).map(Meant::only).or_else(|| Meant::word(path, fact_paths()));
+    let help = match meant {
+        Some(meant) => Help::Meant { wrong: path.to_owned(), meant },
+        None => below(path).unwrap_or_else(|| "`stead facts` lists them all".to_owned()).into(),
+    };
+    Fault { code: &codes::UNKNOWN_NAME, message, at: at.clone(), help: Some(help) }
+}
+
+/// The paths where the last name of a path was looked for.
+fn below(path: &str) -> Option<String> {
+    let (above, _) = path.rsplit_once('.')?;
+    let known: Vec<&str> =
+        fact_paths().filter(|known| known.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))).collect();
+    (!known.is_empty()).then(|| format!("available: {}", known.join(", ")))
+}
 
 /// One call of such a function.
 struct Question<'q> {
@@ -48,7 +69,7 @@ impl<'q> Question<'q> {
         match self.builtin.name {
             "parameters" => Some("declare it in 'parameters'"),
             "variables" => Some("declare it in 'variables', before it is used"),
-            "facts" => Some("`stead facts` lists them all"),
+            "facts" => Some("this machine does not have it; `stead facts` lists those that it has"),
             _ => None,
         }
     }
@@ -169,7 +190,10 @@ impl Evaluator<'_> {
         let all = self.fact(FactKey::Machine)?;
         let Some(path) = question.text(0) else { return Ok(all) };
         let found = fact_at(&all, path).cloned();
-        found.map_err(|unknown| question.absent(format!("there is no fact '{path}'"), &unknown.known))
+        found.map_err(|unknown| match fact_path(path) {
+            FactPath::Nothing => Stop::Fault(unknown_fact(path, question.place(0))),
+            FactPath::Of(_) | FactPath::Named => question.absent(format!("there is no fact '{path}'"), &unknown.known),
+        })
     }
 
     fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {

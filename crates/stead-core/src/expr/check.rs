@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::ask::unknown_fact;
 use super::builtin::{Ask, Builtin, Lazy, Run, ValueKind};
 use super::builtins::check_template;
 use super::evaluate::{Evaluator, access_of_kinds, located};
+use super::facts::{FactPath, fact_path};
 use super::syntax::{AccessStep, ExpressionForm, Lambda, Node};
 use super::{Answer, Environment, Expression, Fault, Stop, UserFunction, exceeded};
 use crate::budget::Budget;
@@ -267,7 +269,11 @@ impl Check<'_> {
 
     /// A call by a name that is written in the expression.
     fn name(&mut self, builtin: &'static Builtin, node: &Node, arguments: &[Node], bound: &[&str]) {
-        let [Node { kind: ExpressionForm::Constant(Value::String(name)), .. }] = arguments else { return };
+        let [Node { kind: ExpressionForm::Constant(Value::String(name)), at }] = arguments else { return };
+        if matches!(builtin.run, Run::Asks(Ask::Facts)) && fact_path(name) == FactPath::Nothing {
+            self.wrong(unknown_fact(name, at));
+            return;
+        }
         let is_checked = match builtin.run {
             Run::Asks(Ask::Parameter | Ask::Variable) => true,
             Run::Asks(Ask::LambdaVariable) => !bound.contains(&name.as_str()),

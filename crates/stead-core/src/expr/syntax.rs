@@ -22,6 +22,7 @@ use super::{Fault, Help};
 use crate::diag::{Code, Meant, counted};
 use crate::value::Value;
 use crate::visible::is_obeyed;
+pub(crate) use hints::filtered;
 pub(super) use hints::is_of_others;
 use lexer::{Lexer, Token};
 
@@ -333,6 +334,8 @@ impl<'t> Parser<'t> {
             item
         } else if let Some(read) = hints::read(name) {
             read.into()
+        } else if let Some(read) = hints::read_in_brackets(name, self.word(&(at.end..self.lexer.text.len()))) {
+            read.into()
         } else if hints::is_function(name) {
             match self.token {
                 Token::Word => format!("its arguments stand in parentheses: {name}(...)").into(),
@@ -360,7 +363,12 @@ impl<'t> Parser<'t> {
         }
         // The name is looked up first: what follows an unknown function is seldom the mistake.
         let is_own = name.split_once('.').is_none_or(|(namespace, _)| namespace == NAMESPACE);
-        let builtin = if is_own { Some(lookup(name, &name_at)?) } else { None };
+        let behind = || self.lexer.text.get(name_at.end..).unwrap_or_default();
+        let helped = |fault: Fault| match hints::call_of_others(name, behind()) {
+            Some(help) => Fault { help: Some(help.into()), ..fault },
+            None => fault,
+        };
+        let builtin = if is_own { Some(lookup(name, &name_at).map_err(helped)?) } else { None };
         let (arguments, end) = self.arguments()?;
         let at = name_at.start..end;
         let kind = match builtin {

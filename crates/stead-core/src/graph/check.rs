@@ -5,7 +5,7 @@ use super::{Graph, Halt, Iteration, ScopeId, StaticView, evaluate};
 use crate::diag::Diagnostic;
 use crate::diag::codes::run as codes;
 use crate::document::{DataType, Document, Output};
-use crate::expr::{Fault, Placed, Stop, Template, expressions, fits};
+use crate::expr::{Fault, Placed, Stop, Template, condition_of_others, expressions, fits};
 use crate::id::NodeId;
 use crate::text::{Kind, Span};
 use crate::value::Value;
@@ -85,10 +85,17 @@ impl Graph {
             }
             other => {
                 let message = format!("the condition of {label} is {}, not true or false", other.described());
-                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message).with_help(match &condition.kind {
-                    Kind::Compiled(_) => "compare with equals(), or convert with bool()",
-                    _ => "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"",
-                })
+                let meant = condition.as_str().and_then(condition_of_others);
+                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message).with_help(
+                    match (&condition.kind, meant) {
+                        (Kind::Compiled(_), _) => "compare with equals(), or convert with bool()".to_owned(),
+                        (_, Some(meant)) if !meant.starts_with('[') => format!("write {meant}, without quotes"),
+                        (_, Some(meant)) => format!("write \"{meant}\""),
+                        _ => {
+                            "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"".to_owned()
+                        }
+                    },
+                )
             }
         };
         Err(Box::new(finding))

@@ -10,10 +10,10 @@ use super::{Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticVi
 use crate::budget::Cost;
 use crate::diag::{Diagnostic, Meant, nearest};
 use crate::document::{Document, Exclusive, Relation};
-use crate::expr::{Placed, Subexpression, Template, expressions};
+use crate::expr::{Expression, Placed, Subexpression, Template, expressions};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest;
-use crate::text::{Span, locate};
+use crate::text::{Span, locate, shown};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
@@ -435,6 +435,9 @@ impl Named {
                 }
             }
             ([], None) => match &*self.near {
+                _ if text.starts_with("resourceId(") && Expression::parse(&format!("[{text}]")).is_ok() => {
+                    with_id(finding, &format!("[{text}]"), written, text)
+                }
                 [id] => finding.with_help(format!("did you mean '{}'? Write {}", id.name, form(id))),
                 _ => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
             },
@@ -480,12 +483,28 @@ fn unknown_target(
              reference(if(CONDITION, resourceId(...), resourceId(...)))",
         );
     }
-    let Some(meant) = builder.meant(id, origin.scope) else { return finding };
+    let Some(meant) = builder.meant(id, origin.scope) else {
+        return finding.with_help(names_of_type(builder, origin, id));
+    };
     let adjacent = builder.graph.scope(origin.scope).ids.iter().map(|other| other.0.id());
     match adjacent.filter(|other| other.name == id.name).min() {
         Some(other) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
         None => finding.with_meant(&id.name, &meant, builder.sources.text(span)),
     }
+}
+
+/// The names of the instances of a type that can be named, in words.
+fn names_of_type(builder: &Builder<'_>, origin: &Origin<'_>, id: &ResourceId) -> String {
+    const MOST: usize = 9;
+    let adjacent = builder.graph.scope(origin.scope).ids.iter().map(|other| other.0.id());
+    let this = origin.name(&builder.graph);
+    let others = adjacent.filter(|other| other.type_name == id.type_name && *other.name != *this);
+    let mut names: Vec<&str> = others.map(|other| &*other.name).take(MOST).collect();
+    names.sort_unstable();
+    if names.is_empty() {
+        return format!("no other instance here is of the type '{}'", id.type_name);
+    }
+    format!("the others of this type are: {}", shown(&names.join(", ")))
 }
 
 fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: Span, link: Link) -> Diagnostic {

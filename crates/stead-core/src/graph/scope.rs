@@ -76,7 +76,10 @@ impl Environment for ScopeView<'_> {
     }
 
     fn variable(&self, name: &str) -> Answer {
-        let open = |scope: &Scope| scope.open.variables.contains(name).then_some(ValueKind::VALUES);
+        let open = |scope: &Scope| {
+            let is_open = scope.open.variables.contains(name) || scope.document.unreadable.contains(name);
+            is_open.then_some(ValueKind::VALUES)
+        };
         self.look_up(name, |scope| &scope.variables, open, |scope| scope.open.variables.iter().collect())
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::outputs::no_fact;
 use super::pending_failure::{Otherwise, PendingFailure};
 use super::policy::{Attempt, Verdict};
 use super::readiness::Gate;
@@ -163,7 +164,7 @@ impl Run {
         };
         refused(match &halt.stop {
             Stop::Missing(key) => match self.facts.get(key) {
-                Some(Err(reason)) => Diagnostic::error(&codes::NO_FACT, halt.span, reason.clone()),
+                Some(Err(reason)) => no_fact(key, halt.span, reason),
                 _ => return Decision::Want(key.clone()),
             },
             Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {

@@ -10,6 +10,7 @@ use crate::diag::Diagnostic;
 use crate::document::Output;
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
+use crate::text::Span;
 use crate::value::{Value, sealing_wrapped};
 
 impl Run {
@@ -61,7 +62,7 @@ impl Run {
         Some(halt.diagnostic(&self.sources).unwrap_or_else(|| {
             let message = match &halt.stop {
                 Stop::Missing(key) => match self.facts.get(key) {
-                    Some(Err(reason)) => reason.clone(),
+                    Some(Err(reason)) => return no_fact(key, halt.span, reason),
                     _ => "the machine was not asked for a value that this needs".to_owned(),
                 },
                 _ => "it depends on what is not known".to_owned(),
@@ -80,5 +81,18 @@ impl Run {
             _ => None,
         });
         wanted.collect()
+    }
+}
+
+/// The finding that the machine cannot supply what an expression asks for.
+pub(super) fn no_fact(key: &FactKey, span: Span, reason: &str) -> Diagnostic {
+    let finding = Diagnostic::error(&codes::NO_FACT, span, reason.to_owned());
+    match key {
+        FactKey::Secret(..) if reason.starts_with("No ") => finding.with_help(
+            "an extension for a vault supplies secrets, and none is installed. Without one, declare a parameter of the type secureString, \
+             write parameters('NAME'), and pass the value in the environment as STEAD_PARAM_NAME",
+        ),
+        FactKey::Secret(..) => finding.with_help("store it in the vault under this name, or correct the name"),
+        _ => finding,
     }
 }

@@ -492,9 +492,14 @@ impl<'t> Builder<'t> {
         self.count(1, at)?;
         self.last = at;
         let message = format!("there is no anchor '&{}' before this alias", shown(name));
-        let help = "put text that starts with an asterisk in quotes";
-        let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
-        self.report(Diagnostic::error(&codes::ALIAS, at, message).with_help(help).with_fix(at, fix));
+        let finding = Diagnostic::error(&codes::ALIAS, at, message);
+        // What may be the name of an anchor may be meant as one.
+        self.report(if name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')) {
+            finding.with_help("put text that starts with an asterisk in quotes, or mark the value that is meant with '&' and this name")
+        } else {
+            let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
+            finding.with_help("put text that starts with an asterisk in quotes").with_fix(at, fix)
+        });
         self.complete(Node { span: at, kind: Kind::Null }, at, 0)
     }
 }

@@ -1,5 +1,7 @@
 //! Limits of reading a text.
 
+use granit_parser::Options;
+
 /// Limits of the cost of a text. Every limit holds before memory is spent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -40,6 +42,20 @@ impl Default for Limits {
     /// stack. Nobody reads more than the first dozens of findings.
     fn default() -> Self {
         Self { bytes: 16 << 20, depth: 128, nodes: 1_000_000, aliases: 100_000, findings: 1000 }
+    }
+}
+
+/// Returns the options with which the parser reads every text.
+pub(super) fn options(limits: &Limits, emit_comments: bool) -> Options {
+    granit_parser::options! {
+        emit_anchor_events: true,
+        emit_unresolved_aliases: true,
+        emit_comments: emit_comments,
+        max_buffered_comment_events: limits.bytes,
+        // YAML's own limit of 1024 would refuse JSON with longer keys.
+        simple_key_max_lookahead: 1 << 16,
+        flow_nesting_limit: limits.depth,
+        block_nesting_limit: limits.depth,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod node;
 mod read;
 mod scalar;
 mod syntax;
+mod tabs;
 mod takes;
 mod unquoted;
 

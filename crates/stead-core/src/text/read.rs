@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{Options, Parser, ScanError};
+use granit_parser::{Parser, ScanError};
 
 use super::build::{Builder, Stop};
-use super::limits::Limits;
+use super::limits::{Limits, options};
 use super::{Node, SourceId, Span, Takes, block, characters, codes, flow, syntax};
 use crate::diag::{Diagnostic, Findings};
 
@@ -130,20 +130,6 @@ fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), En
         builder.event(event, span).map_err(|Stop| Ended::Stopped)?;
     }
     Ok(())
-}
-
-/// Returns the options with which the parser reads every text.
-pub(super) fn options(limits: &Limits, emit_comments: bool) -> Options {
-    granit_parser::options! {
-        emit_anchor_events: true,
-        emit_unresolved_aliases: true,
-        emit_comments: emit_comments,
-        max_buffered_comment_events: limits.bytes,
-        // YAML's own limit of 1024 would refuse JSON with longer keys.
-        simple_key_max_lookahead: 1 << 16,
-        flow_nesting_limit: limits.depth,
-        block_nesting_limit: limits.depth,
-    }
 }
 
 fn in_order(mut findings: Vec<Diagnostic>, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use granit_parser::{ErrorKind, ScanError};
 
 use super::build::Builder;
+use super::tabs::in_spaces;
 use super::unquoted::{expression_end, unquoted};
 use super::{Span, codes};
 use crate::diag::Diagnostic;
@@ -183,9 +184,12 @@ impl<'t> Fault<'_, 't> {
             return Diagnostic::error(&codes::TAB, span, "a tab is not allowed here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
-        Diagnostic::error(&codes::TAB, span, "the line is indented with a tab")
-            .with_help("use spaces: YAML does not allow tabs in indentation")
-            .with_fix(span, indentation.replace('\t', "  "))
+        let finding = Diagnostic::error(&codes::TAB, span, "the line is indented with a tab")
+            .with_help("use spaces, as deep as the lines that it belongs to: YAML does not allow tabs in indentation");
+        match in_spaces(self.text, start) {
+            Some((range, spaced)) => finding.with_fix(self.span(range), spaced),
+            None => finding,
+        }
     }
 
     fn quote(&self) -> Diagnostic {
@@ -272,14 +276,48 @@ impl<'t> Fault<'_, 't> {
                 let finding = self.indentation_of("the text of a block is not indented further than its key");
                 finding.with_help("indent each of its lines by two spaces more than the key above")
             }
+            K::SimpleKeyExpected if let Some(finding) = self.comment_of_others() => finding,
             K::SimpleKeyExpected => self.missing_colon_in(self.line()).unwrap_or_else(|| {
                 self.syntax("expected 'key: value'".to_owned(), "a key requires a colon and a space after it")
             }),
-            K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.syntax(
-                "unexpected text after the closing quote".to_owned(),
-                "put all of the text in quotes; a single quote within single quotes is written twice",
-            ),
+            K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.behind_quote(),
             _ => Diagnostic::error(&codes::SYNTAX, self.here(), kind.to_string()),
+        }
+    }
+
+    /// A line that begins like a comment of another language.
+    fn comment_of_others(&self) -> Option<Diagnostic> {
+        let (start, line) = self.line();
+        let text = line.trim_start();
+        let sign = ["//", "/*", "--", ";"].into_iter().find(|sign| text.starts_with(sign))?;
+        let at = start + line.len() - text.len();
+        let finding =
+            Diagnostic::error(&codes::SYNTAX, self.span(at..at + sign.len()), "this is not a comment in YAML");
+        let finding = finding.with_help("a comment begins with '#'");
+        Some(if sign == "/*" { finding } else { finding.with_fix(self.span(at..at + sign.len()), "#") })
+    }
+
+    /// Text behind a closing quote: where an expression is in single quotes, those of its strings end it.
+    fn behind_quote(&self) -> Diagnostic {
+        let finding = self.syntax(
+            "unexpected text after the closing quote".to_owned(),
+            "put all of the text in quotes; a single quote within single quotes is written twice",
+        );
+        let (start, line) = self.line();
+        let range = line.get(..self.at.saturating_sub(start)).and_then(|before| {
+            let open = before.find("'[")?;
+            Some(start + open..start + open + line.get(open..)?.rfind("]'")? + 2)
+        });
+        let inner = range.clone().and_then(|range| self.text.get(range.start + 1..range.end - 1));
+        match (range, inner.filter(|inner| !inner.contains(['"', '\\']))) {
+            (Some(range), Some(inner)) => Diagnostic::error(
+                &codes::SYNTAX,
+                self.span(range.clone()),
+                "the strings of an expression in single quotes end it",
+            )
+            .with_help(format!("put the expression in double quotes: \"{inner}\""))
+            .with_fix(self.span(range), format!("\"{inner}\"")),
+            _ => finding,
         }
     }
 
@@ -305,7 +343,8 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn indentation(&self) -> Diagnostic {
-        if let Some(finding) = self.missing_space_above().or_else(|| self.missing_colon_above()) {
+        let missing = self.missing_space_after_dash().or_else(|| self.missing_space_above());
+        if let Some(finding) = missing.or_else(|| self.missing_colon_above()) {
             return finding;
         }
         let (start, line) = self.line();
@@ -362,6 +401,9 @@ impl<'t> Fault<'_, 't> {
 
     /// `key value` or `key`, in a line that has nothing else.
     fn missing_colon_in(&self, (start, line): (usize, &str)) -> Option<Diagnostic> {
+        if let Some(finding) = self.missing_bar_above(start, line) {
+            return Some(finding);
+        }
         let written = line.trim_start_matches([' ', '-']).trim_end();
         let (key, value) = written.split_once(' ').unwrap_or((written, ""));
         // More words are rather text that was meant to go on.
@@ -380,6 +422,48 @@ impl<'t> Fault<'_, 't> {
         }
         let finding = Diagnostic::error(&codes::COLON, self.span(key_start..at), missing).with_help(form);
         Some(if KEYS.contains(&key) { finding.with_fix(self.span(at..at), ":") } else { finding })
+    }
+
+    /// A text of several lines whose key above has no `|`.
+    fn missing_bar_above(&self, start: usize, line: &str) -> Option<Diagnostic> {
+        let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        // The line that it lies below, and no line further in.
+        let (at, above) = self.lines_above(start).find(|(_, above)| width(above) < width(line))?;
+        let key = above.trim().trim_start_matches(['-', ' ']).strip_suffix(':')?;
+        let end = at + above.trim_end().len();
+        let finding =
+            Diagnostic::error(&codes::SYNTAX, self.span(end - 1..end), format!("'|' is missing after '{key}:'"));
+        let help = format!("write '{key}: |' before text of several lines");
+        TEXTS.contains(&key).then(|| finding.with_help(help).with_fix(self.span(end..end), " |"))
+    }
+
+    /// The lines with text above a place, the nearest first, and where each starts.
+    fn lines_above(&self, start: usize) -> impl Iterator<Item = (usize, &'t str)> {
+        let mut end = start;
+        let lines = self.text.get(..start).unwrap_or_default().split_inclusive('\n').rev();
+        let placed = lines.map(move |line| {
+            end -= line.len();
+            (end, line.trim_end_matches(['\n', '\r']))
+        });
+        placed.filter(|(_, line)| !line.trim().is_empty())
+    }
+
+    /// `-key: value` in a line above, which the line at the fault goes on.
+    fn missing_space_after_dash(&self) -> Option<Diagnostic> {
+        let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let (start, line) = self.line();
+        let is_pair = |(_, line): &(usize, &str)| {
+            let pair = line.trim_start().strip_prefix('-').and_then(|word| word.split_once(':'));
+            pair.is_some_and(|(key, rest)| is_key(key) && !key.starts_with('-') && rest.starts_with(' '))
+        };
+        let above = self.lines_above(start).find(|(_, above)| width(above) < width(line));
+        let (from, first) = std::iter::once((start, line)).chain(above).find(is_pair)?;
+        let at = from + width(first) + 1;
+        let finding = Diagnostic::error(&codes::SYNTAX, self.span(at - 1..at), "a space is missing after the dash");
+        let finding = finding
+            .with_help("write '- ' in front of each element of a list, and the keys of one element below each other");
+        let goes_on = width(line) > width(first) + 1 || from == start;
+        Some(if goes_on { finding.with_fix(self.span(at..at), " ") } else { finding })
     }
 
     /// The key of the block of text (`|` or `>`) that ends right above a line, and the indentation of its first line.
@@ -433,6 +517,9 @@ const KEYS: [&str; 15] = [
     "type",
     "variables",
 ];
+
+/// Keys whose values are text, often of several lines.
+const TEXTS: [&str; 7] = ["content", "set", "test", "script", "command", "text", "description"];
 
 /// Returns whether a word can be a key without quotes.
 fn is_key(word: &str) -> bool {

@@ -205,6 +205,9 @@ fn of_unknown(name: &str, known: &[String]) -> Option<String> {
         return Some(format!("'{name}' belongs to the instance: write it beside 'properties', not inside"));
     }
     let is_state = STATES.contains(&name.to_lowercase().as_str()) && known.iter().any(|name| name == "_exist");
+    if name.starts_with('/') && known.iter().any(|name| name == "path") {
+        return Some(format!("write the path as a property: `path: {name}`"));
+    }
     is_state.then(|| "write '_exist: true' or '_exist: false' to say whether it should exist".to_owned())
 }
 

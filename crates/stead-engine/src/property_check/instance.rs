@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::{Diagnostic, Meant};
-use stead_core::document::Instance;
+use stead_core::document::{Instance, Meaning, property_meaning};
 use stead_core::expr::Template;
 use stead_core::graph::{ScopeId, is_written_out, stated_at};
 use stead_core::manifest::{BatchKey, Manifest};
@@ -66,6 +66,7 @@ impl Checked<'_> {
             }
             if is_written_out(value) || self.is_unknown_name(&failure) {
                 meant.extend(failure.reason.as_deref().and_then(Reason::meant).into_iter().flat_map(Meant::into_words));
+                meant.extend(meant_by_others(&failure, name, value));
                 found.push(self.refused(&failure, outline));
             }
             is_complete = false;
@@ -153,6 +154,18 @@ impl Checked<'_> {
     /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.
     fn place(&self, pointer: &str) -> Span {
         stated_at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
+    }
+}
+
+/// The property that a name of another tool is.
+fn meant_by_others(failure: &Failure, name: &str, value: &Template) -> Option<String> {
+    let Some(Reason::Unknown { known, .. }) = failure.reason.as_deref() else { return None };
+    if name.starts_with('/') && known.iter().any(|name| name == "path") {
+        return Some("path".to_owned());
+    }
+    match property_meaning(name, Some(value), known)? {
+        Meaning::Property(meant) => Some(meant.to_owned()),
+        _ => None,
     }
 }
 

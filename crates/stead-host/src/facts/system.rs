@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use stead_core::expr::{DISTRIBUTIONS, FAMILIES};
 use stead_core::value::{Object, Value};
 
 use ring::hmac;
@@ -55,42 +56,6 @@ impl MachineIdentity {
         Self { id: machine_id(root), name: System { root }.names().map(|names| names.full()) }
     }
 }
-
-/// The names of distributions that are written otherwise than in `ID` of os-release.
-const DISTRIBUTIONS: &[(&str, &str)] = &[
-    ("almalinux", "AlmaLinux"),
-    ("alpine", "Alpine"),
-    ("amzn", "Amazon"),
-    ("arch", "Archlinux"),
-    ("centos", "CentOS"),
-    ("debian", "Debian"),
-    ("fedora", "Fedora"),
-    ("gentoo", "Gentoo"),
-    ("linuxmint", "Linuxmint"),
-    ("ol", "OracleLinux"),
-    ("opensuse-leap", "OpenSuSE"),
-    ("opensuse-tumbleweed", "OpenSuSE"),
-    ("raspbian", "Raspbian"),
-    ("rhel", "RedHat"),
-    ("rocky", "Rocky"),
-    ("sles", "SLES"),
-    ("ubuntu", "Ubuntu"),
-];
-
-/// The families of distributions, by `ID` or a word of `ID_LIKE`.
-const FAMILIES: &[(&str, &str)] = &[
-    ("alpine", "Alpine"),
-    ("arch", "Archlinux"),
-    ("debian", "Debian"),
-    ("fedora", "RedHat"),
-    ("gentoo", "Gentoo"),
-    ("rhel", "RedHat"),
-    ("centos", "RedHat"),
-    ("amzn", "RedHat"),
-    ("suse", "Suse"),
-    ("sles", "Suse"),
-    ("ubuntu", "Debian"),
-];
 
 /// The files that package managers are recognized by.
 const PACKAGE_PROVIDERS: &[(&str, &str)] = &[

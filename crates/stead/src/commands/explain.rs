@@ -22,7 +22,8 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
         print(&subjects());
         return Exit::Success;
     };
-    let found = match code(subject).or_else(|| word(subject)).or_else(|| keys(subject)).or_else(|| foreign(subject)) {
+    let found = code(subject).or_else(|| word(subject)).or_else(|| keys(subject)).or_else(|| foreign(subject));
+    let found = match found.or_else(|| of_others(subject)) {
         Some(text) => Ok(text),
         None if is_below_a_key(subject) => {
             let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
@@ -125,7 +126,8 @@ fn word(subject: &str) -> Option<String> {
     });
     let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
     let parts: Vec<String> = [topic, function(subject)].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.into_iter().chain(resource()).collect::<Vec<_>>().join("\n"))
+    let others = || resource().or_else(|| of_others(subject));
+    (!parts.is_empty()).then(|| parts.into_iter().chain(others()).collect::<Vec<_>>().join("\n"))
 }
 
 fn of_topic(topic: &document::Topic) -> String {
@@ -143,6 +145,16 @@ fn foreign(subject: &str) -> Option<String> {
     let line = |(place, advice): &(&str, String)| format!("At {place}: {advice}\n");
     let lines: String = meanings.iter().map(line).collect();
     (!lines.is_empty()).then(|| format!("'{subject}' is a word of other tools.\n\n{lines}"))
+}
+
+/// A resource or a fact that other tools have under this name.
+fn of_others(subject: &str) -> Option<String> {
+    let is_own = || built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
+    if let Some(name) = document::type_of_others(subject).filter(|_| !is_own()) {
+        return Some(format!("'{subject}' of other tools is the resource '{name}': stead explain {name}\n"));
+    }
+    let fact = expr::fact_of_others(subject).filter(|_| subject.starts_with("ansible_"))?;
+    Some(format!("'{subject}' of other tools is the fact '{fact}': \"[facts('{fact}')]\" in an expression\n"))
 }
 
 /// Keys of documents by their path, such as `directives.onChanges`, or by the end of it where no resource is called so.

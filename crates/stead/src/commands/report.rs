@@ -147,6 +147,8 @@ impl Printer {
         let printed = match status {
             Status::Failed | Status::Pending => true,
             Status::Read | Status::InState => self.style.volume == Volume::Verbose && !container,
+            // It is stated, and whoever reads that asks why nothing is done.
+            Status::Skipped(SkipReason::Condition) => self.style.volume > Volume::Quiet && !container,
             Status::Skipped(reason) if !reason.blocks() => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) | Status::Undetermined => {
                 self.style.volume > Volume::Quiet && !container
@@ -178,8 +180,14 @@ impl Printer {
                     became(run, other.node())
                 )
             }
-            Status::Skipped(_) => {
-                left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why))).unwrap_or_default()
+            Status::Skipped(reason) => {
+                let why = left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why)));
+                // What is nested was left out with what is around it.
+                let outward = std::iter::successors(Some(node), |id| graph.container(*id));
+                let conditions = outward.filter(|_| *reason == SkipReason::Condition);
+                let condition = conditions.filter_map(|id| graph.declaration(id).condition.as_ref()).last();
+                let place = condition.map(|condition| format!(" ({})", self.sources.place(condition.span)));
+                why.map(|why| why + &place.unwrap_or_default()).unwrap_or_default()
             }
             Status::Failed | Status::Pending | Status::Undetermined => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();

@@ -99,4 +99,36 @@ crate::codes! {
          there is nothing to do, `creates` names a path that is there afterwards, and the directive `onChanges` runs the command \
          only after a change of something else:\n\n\
          ```yaml\nresources:\n- name: table\n  type: Stead/Command\n  properties: {test: test -e table.db, set: touch table.db}\n```\n";
+    COMPARISON = "W0224", "a comparison that does not compare what was meant",
+        "`equals` compares without converting: the number 80 is not the text `'80'`, and `'debian'` is not `'Debian'`. `greater`, \
+         `less` and their kin compare text letter by letter, so that `'12'` is less than `'9'`. Write the value as it is, or convert \
+         it:\n\n\
+         ```yaml\nresources:\n- name: new\n  type: Microsoft.DSC.Debug/Echo\n  \
+         condition: \"[greaterOrEquals(int('12'), 9)]\"\n  properties: {output: new}\n```\n\n\
+         Reported is what is certain: the type of a parameter or variable, the allowed values of a parameter, what a function returns, and \
+         the spelling of facts such as `os.family`, by `equals` and by `contains` of a list in the call. A condition that is always false \
+         skips its instance.\n";
+    FORMAT = "W0225", "a format that leaves values out",
+        "`format` puts its values into the places `{0}`, `{1}` and so on of its first argument. `%s` and `%d` are text to it, and a value \
+         without a place is left out. Write the place, or remove the value.\n";
+    SECRET_ARGUMENT = "W0226", "a secret in the arguments of a command",
+        "While a program runs, every user of the machine can read its arguments, in `ps` and in `/proc`. Pass a secret in the environment:\n\n\
+         ```yaml\nparameters: {token: {type: secureString}}\nresources:\n- name: login\n  type: Stead/Command\n  \
+         properties: {test: test -e token, set: login --token-from-environment, environment: {TOKEN: \"[parameters('token')]\"}}\n```\n\n\
+         A shell that puts it into the arguments of another program shows it again. `stead lint` reports secrets in `set` and `test` of \
+         `Stead/Command`, and in `command` of `Stead/Cron` and `Stead/Timer`.\n";
+    TAG = "W0227", "a tag with a comma",
+        "`tags` of an instance are a list, and text is one tag: `tags: \"web,db\"` is the tag `web,db`, which `--only web` does not \
+         select. Write a list:\n\n\
+         ```yaml\nresources:\n- {name: a, type: Stead/File, metadata: {tags: [web, db]}, properties: {path: a}}\n```\n";
+    JOINED = "W0228", "lines that YAML joins",
+        "Text without quotes may go on in the next line, and YAML puts a blank in place of the line break. A file of several lines has `|` \
+         behind its key:\n\n\
+         ```yaml\nresources:\n- name: motd\n  type: Stead/File\n  properties:\n    path: motd\n    content: |\n      Welcome.\n      \
+         All is recorded.\n```\n\n\
+         `>` says that one line is meant. Reported are `content`, `set` and `test`.\n";
+    PARAMETER_FORM = "W0229", "a variable in the form of a parameter",
+        "A variable is its value: `site: {type: string, default: web}` is an object with two members. What a caller can supply is declared in \
+         `parameters`, with `defaultValue`:\n\n\
+         ```yaml\nparameters: {site: {type: string, defaultValue: web}}\nvariables: {host: www}\nresources: []\n```\n";
 }

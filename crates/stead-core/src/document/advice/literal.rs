@@ -8,8 +8,8 @@ use regex::{Captures, Regex};
 use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
 use crate::diag::secret_forms::pattern;
-use crate::document::Instance;
-use crate::expr::{Builtin, Expression, FunctionCall, Template, ValueKind};
+use crate::document::{Instance, Over};
+use crate::expr::{Builtin, Expression, FunctionCall, Template, ValueKind, fact_of_others, filtered};
 use crate::text::{Kind, Sources, locate};
 use crate::value::DataType;
 
@@ -72,6 +72,8 @@ struct Forms {
     variable: Regex,
     /// `${var.port}`, as Terraform has it, and what reads a member of something alike.
     member: Regex,
+    /// `${each.value}` and `${count.index}`, as Terraform has them.
+    item: Regex,
     /// `$port` in a path.
     lower: Regex,
     /// `%{port}` and `<%= port %>`, as Puppet and templates of Ruby have them.
@@ -94,6 +96,7 @@ static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
     member: pattern(
         r"\$\{\s*(?:var|vars|local|locals|param|params|parameter|parameters|variables)\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}",
     ),
+    item: pattern(r"\$\{\s*((?:each|count|item)\.[A-Za-z_.]+)\s*\}"),
     lower: pattern(r"\$([a-z_][a-z0-9_]*)\b"),
     ruby: pattern(r"%\{\s*(?:::|@)?([a-z_][A-Za-z0-9_]*)\s*\}|<%=\s*@?([a-z_][A-Za-z0-9_]*)\s*-?%>"),
     shell: pattern(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"),
@@ -110,17 +113,49 @@ const MOST_BEGINS: usize = 256;
 /// The longest expression that is looked for within a text, in bytes.
 const LONGEST: usize = 512;
 
+/// What texts are looked at with.
+struct About<'a> {
+    sources: &'a Sources,
+    secrets: &'a [Diagnostic],
+    /// What the loops around call their items, and whether there is one.
+    items: Vec<&'a str>,
+    is_in_loop: bool,
+    /// True if the innermost loop goes over the members of an object, which have `key` and `value`.
+    is_over_object: bool,
+}
+
+impl About<'_> {
+    /// The expression for what other tools have for the item of a loop, or its index, as text.
+    fn item(&self, name: &str) -> Option<String> {
+        let (word, members) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+        let called = self.items.iter().find(|item| **item == word);
+        let innermost = || self.items.last();
+        let item = match (called, word, members) {
+            (Some(called), _, members) => format!("{called}(){members}"),
+            (None, "each", ".value") if !self.is_over_object => format!("{}()", innermost()?),
+            (None, "item", "") => format!("{}()", innermost()?),
+            (None, "item" | "each", members) => format!("{}(){members}", innermost()?),
+            (None, "count", ".index") | (None, "loop", ".index0") if self.is_in_loop => "copyIndex()".to_owned(),
+            (None, "loop", ".index") if self.is_in_loop => "copyIndex(1)".to_owned(),
+            _ => return None,
+        };
+        let is_path = members.chars().all(|c| c.is_alphanumeric() || "._[]'".contains(c));
+        is_path.then(|| format!("string({item})"))
+    }
+}
+
 /// A warning for the first one in each text, but for texts in which there are secrets: it repeats the text.
 pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
     let of = |instance| document.of_instance_as_text(instance, sources, secrets);
+    let nowhere = About { sources, secrets, items: Vec::new(), is_in_loop: false, is_over_object: false };
     let values = document.variables.iter().map(|variable| &variable.value);
     let values = values.chain(document.outputs.iter().map(|output| &output.value));
     let mut found: Vec<Diagnostic> = document.resources.iter().flat_map(of).collect();
     for value in values {
-        document.of_value(value, &|| Reader::Program, (sources, secrets), &mut found);
+        document.of_value(value, &|| Reader::Program, &nowhere, &mut found);
     }
     for instance in &document.resources {
-        document.of_value(&instance.name, &|| Reader::Plain, (sources, secrets), &mut found);
+        document.of_value(&instance.name, &|| Reader::Plain, &about(instance, sources, secrets), &mut found);
     }
     found
 }
@@ -132,22 +167,26 @@ fn has_any_form(text: &str) -> bool {
     text.bytes().fold(false, |found, byte| found | begins(byte)) || text.ends_with(')')
 }
 
+fn about<'a>(instance: &'a Instance, sources: &'a Sources, secrets: &'a [Diagnostic]) -> About<'a> {
+    let items = instance.copy.iter().filter_map(|copy| match &copy.over {
+        Over::Each { called, .. } => Some(&*called.value),
+        Over::Count(_) => None,
+    });
+    let is_over_object = instance.copy.last().is_some_and(|copy| matches!(copy.over.template().kind, Kind::Object(_)));
+    About { sources, secrets, items: items.collect(), is_in_loop: !instance.copy.is_empty(), is_over_object }
+}
+
 impl Document {
     fn of_instance_as_text(&self, instance: &Instance, sources: &Sources, secrets: &[Diagnostic]) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         if let Some(properties) = &instance.properties {
-            self.of_properties(instance.type_name.value.as_str(), properties, (sources, secrets), &mut found);
+            let about = about(instance, sources, secrets);
+            self.of_properties(instance.type_name.value.as_str(), properties, &about, &mut found);
         }
         found
     }
 
-    fn of_properties(
-        &self,
-        type_name: &str,
-        properties: &Template,
-        about: (&Sources, &[Diagnostic]),
-        found: &mut Vec<Diagnostic>,
-    ) {
+    fn of_properties(&self, type_name: &str, properties: &Template, about: &About<'_>, found: &mut Vec<Diagnostic>) {
         let is_template = type_name.eq_ignore_ascii_case(TEMPLATE);
         for entry in properties.entries().unwrap_or_default() {
             let reader = || Reader::of(type_name, &entry.key);
@@ -166,26 +205,20 @@ impl Document {
         }
     }
 
-    fn of_value(
-        &self,
-        value: &Template,
-        reader: &dyn Fn() -> Reader,
-        (sources, secrets): (&Sources, &[Diagnostic]),
-        found: &mut Vec<Diagnostic>,
-    ) {
+    fn of_value(&self, value: &Template, reader: &dyn Fn() -> Reader, about: &About<'_>, found: &mut Vec<Diagnostic>) {
         texts(value, &mut |node, text| {
             if !has_any_form(text) {
                 return;
             }
             // An expression is computed, and '[[' says that a bracket is meant.
-            let has_secret = secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
+            let has_secret = about.secrets.iter().any(|found| found.span.is_some_and(|found| node.span.holds(found)));
             let is_literal = matches!(node.kind, Kind::String(_)) && !text.starts_with('[') && !has_secret;
-            let meant = if is_literal { self.meant(text, reader()) } else { Vec::new() };
-            found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, sources)));
+            let meant = if is_literal { self.meant(text, reader(), about) } else { Vec::new() };
+            found.extend((!meant.is_empty()).then(|| warning(node, text, &meant, about.sources)));
         });
     }
 
-    fn meant(&self, text: &str, reader: Reader) -> Vec<Meant> {
+    fn meant(&self, text: &str, reader: Reader, about: &About<'_>) -> Vec<Meant> {
         let forms = &*FORMS;
         // Two brackets say that one is meant, although only at the beginning of a text they mean it.
         let is_single = |begin: &usize| !text.get(..*begin).is_some_and(|before| before.ends_with('['));
@@ -193,15 +226,17 @@ impl Document {
         let calls = begins.filter_map(|begin| self.call_at(text, begin, &OWN));
         let mut found: Vec<Meant> = calls.chain(self.call_without_brackets(text)).collect();
         let name_or = |other: fn(&str) -> Option<String>| move |name: &str| self.read_of(name).or_else(|| other(name));
-        let known = |name: &str| self.read_of(name).or_else(|| self.expression_of(name));
+        let known = |name: &str| self.read_of(name).or_else(|| about.item(name)).or_else(|| self.expression_of(name));
         if reader == Reader::Path {
-            found.extend(each_of(&forms.braces, text, name_or(|_| Some("parameters('NAME')".to_owned()))));
+            let named = |name: &str| known(name).or_else(|| Some("parameters('NAME')".to_owned()));
+            found.extend(each_of(&forms.braces, text, named));
             found.extend(each_of(&forms.variable, text, name_or(|name| Some(format!("envvar('{name}')")))));
             found.extend(all_of(&forms.lower, text, known));
         } else if !text.contains("{%") {
             found.extend(all_of(&forms.braces, text, known));
         }
         found.extend(each_of(&forms.member, text, known));
+        found.extend(each_of(&forms.item, text, |name| about.item(name)));
         found.extend(each_of(&forms.call_in_braces, text, |call| self.expression_of(call)));
         found.extend(all_of(&forms.ruby, text, known));
         if reader == Reader::Plain && is_no_program(text) {
@@ -252,6 +287,13 @@ impl Document {
         let bracketed = format!("[{inner}]");
         if let Some(meant) = self.call_at(&bracketed, 0, &OWN).filter(|meant| meant.range.end == bracketed.len()) {
             return Some(meant.expression);
+        }
+        if let Some((value, filter)) = inner.split_once('|') {
+            let read = self.read_of(value.trim())?;
+            return Some(filtered(&read, filter).unwrap_or_else(|| format!("FUNCTION({read})")));
+        }
+        if inner.starts_with("ansible_") {
+            return fact_of_others(inner).map(|fact| format!("string(facts('{fact}'))"));
         }
         let (of, name) = inner.split_once('.')?;
         ["parameters", "variables", "params", "vars"].contains(&of).then(|| self.read_of(name))?
@@ -329,7 +371,11 @@ fn whole(text: &str, meant: &[Meant]) -> Option<String> {
     }
     literal(text.get(end..)?, &mut parts);
     Some(match parts.as_slice() {
-        [one] => format!("[{one}]"),
+        [one] => match one.strip_prefix("string(").and_then(|one| one.strip_suffix(')')) {
+            // An item may be of any kind, and so may the value.
+            Some(item) if item.ends_with("()") => format!("[{item}]"),
+            _ => format!("[{one}]"),
+        },
         several => format!("[concat({})]", several.join(", ")),
     })
 }

@@ -1,8 +1,13 @@
 //! Warnings about a document that can be run, and in which something was hardly meant as it is written.
 
+mod arguments;
+mod calls;
+mod constants;
+mod lines;
 mod literal;
 mod schema;
 mod secrets;
+mod tags;
 
 use super::{Document, codes};
 use crate::diag::Diagnostic;
@@ -12,8 +17,8 @@ use crate::text::{Kind, Leaf as _, Sources};
 pub use schema::is_schema_of_documents;
 
 impl Document {
-    /// Warnings about secrets in clear, about what is not read as it was meant, and about a `$schema` that does not exist, in the order
-    /// written.
+    /// Warnings about secrets that others can read, about what is not read as it was meant, and about a `$schema` that does not exist,
+    /// in the order written.
     ///
     /// Guarantees: no message has a part of a secret. A long text costs as much as a search of it.
     pub fn advice(&self, sources: &Sources) -> Vec<Diagnostic> {
@@ -21,18 +26,26 @@ impl Document {
         let secrets = secrets::in_clear(self, sources);
         found.extend(literal::expressions_as_text(self, sources, &secrets));
         found.extend(secrets);
+        found.extend(self.without_effect(sources));
+        found.extend(arguments::secrets(self, sources));
         found.sort_by_key(|finding| finding.span);
         found
     }
 
-    /// Those about what is not read as it was meant, which a run gives as well: expressions and placeholders that stay text.
+    /// Those about what is not read as it was meant, which a run gives as well: expressions and placeholders that stay text, comparisons
+    /// that are always false, values that a format leaves out, tags with a comma, and lines that YAML joins.
     pub fn misreadings(&self, sources: &Sources) -> Vec<Diagnostic> {
-        let found = literal::expressions_as_text(self, sources, &[]);
-        if found.is_empty() {
-            found
-        } else {
-            literal::expressions_as_text(self, sources, &secrets::in_clear(self, sources))
+        let mut found = literal::expressions_as_text(self, sources, &[]);
+        if !found.is_empty() {
+            found = literal::expressions_as_text(self, sources, &secrets::in_clear(self, sources));
         }
+        found.extend(self.without_effect(sources));
+        found
+    }
+
+    fn without_effect(&self, sources: &Sources) -> impl Iterator<Item = Diagnostic> {
+        let texts = tags::with_commas(self, sources).into_iter().chain(lines::joined(self, sources));
+        calls::without_effect(self, sources).into_iter().chain(texts)
     }
 }
 

@@ -39,12 +39,12 @@ Puppet and of your own programs have other names there.",
     ),
     word(
         "loop",
-        &["loops", "foreach"],
+        &["loops", "foreach", "loop_control"],
         "An instance with `copy`; see `stead explain copy`. Lists are computed with `map()` and `filter()`.",
     ),
     word(
         "handler",
-        &["handlers", "notify"],
+        &["handlers", "notify", "refreshonly"],
         "An instance with the directive `onChanges`. Services restart and reload by \
 their properties `restartedAfter` and `reloadedAfter`.",
     ),
@@ -71,7 +71,11 @@ Others depend on it as a whole.",
         "A group that is tested and never changed, `Microsoft.DSC/Assertion`: what depends on it is skipped if it \
 does not hold.",
     ),
-    word("includes", &["import", "role"], "A document as an instance of another: `Microsoft.DSC/Include`."),
+    word(
+        "includes",
+        &["import", "role", "cookbook", "recipe", "collection"],
+        "A document as an instance of another: `Microsoft.DSC/Include`.",
+    ),
     word(
         "scope",
         &[],
@@ -167,7 +171,7 @@ have such an instance.",
     word("extension", &[], "A program that finds manifests, imports documents or supplies secrets."),
     word(
         "fact",
-        &["grain", "ansible_facts"],
+        &["grain", "grains", "ansible_facts", "facter", "ohai", "setup"],
         "What only the machine knows, such as `os.family`: `stead facts` lists them, and `facts()` reads \
 them.",
     ),
@@ -175,6 +179,12 @@ them.",
         "finding",
         &["diagnostic"],
         "Something wrong with a document, with a code and a place. `stead explain CODE` says more.",
+    ),
+    word(
+        "values by machine",
+        &["hiera", "pillar", "group_vars", "host_vars"],
+        "What differs between machines is a parameter of the document. The file of `--hosts` states parameters of machines and of groups, \
+`--parameters-file` those of one run, and expressions read both with `parameters('NAME')`.",
     ),
     word("report", &[], "What is known of a run, from its events; `-o json` prints it."),
     word("tag", &["tags"], "A word in `metadata.tags` of an instance. `--only TAG` and `--skip TAG` select by it."),

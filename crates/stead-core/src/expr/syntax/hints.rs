@@ -26,7 +26,7 @@ pub(super) fn function_of_others(name: &str) -> Option<&'static str> {
         (&["yamldecode", "from_yaml", "parseyaml", "loadyaml"], "stead.fromYaml"),
         (&["templatefile", "template_file", "epp"], "stead.templateFile"),
         (&["now", "timestamp", "strftime"], "utcNow"),
-        (&["lookup", "dig"], "tryGet"),
+        (&["dig"], "tryGet"),
         (&["isempty", "is_empty"], "empty"),
         (&["keys"], "objectKeys"),
     ];
@@ -50,6 +50,7 @@ pub(super) fn read(name: &str) -> Option<String> {
     ];
     let (word, member) = name.split_once('.')?;
     let function = READS.iter().find(|(words, _)| words.contains(&word)).map(|(_, function)| *function)?;
+    let member = if function == "facts" { crate::expr::fact_of_others(member).unwrap_or(member) } else { member };
     Some(format!("write {function}('{member}')"))
 }
 
@@ -91,6 +92,71 @@ pub(super) fn loop_of_others(name: &str) -> Option<&'static str> {
         ),
         _ => None,
     }
+}
+
+/// Advice about a call that other languages write in another way: `behind` begins with its arguments.
+pub(super) fn call_of_others(name: &str, behind: &str) -> Option<String> {
+    let arguments = behind.trim_start().strip_prefix('(')?.split_once(')')?.0;
+    let mut texts = arguments.split(',').map(|each| each.trim().strip_prefix('\'')?.strip_suffix('\''));
+    match (name, texts.next()??, texts.next().flatten()) {
+        ("lookup" | "query", "env", Some(variable)) => Some(format!("write envvar('{variable}')")),
+        ("lookup" | "query", "file", Some(path)) => Some(format!("write stead.file('{path}')")),
+        ("lookup" | "hiera" | "query", key, _) => {
+            Some(format!("values come from parameters: declare '{key}' in 'parameters', and write parameters('{key}')"))
+        }
+        ("grains", key, _) => Some(format!("write facts('{key}')")),
+        _ => None,
+    }
+}
+
+/// Advice about a sign that other languages have: a filter behind `|`, or a variable behind `$`.
+pub(super) fn of_sign(sign: char, before: &str, behind: &str) -> Option<String> {
+    match sign {
+        '|' => filter(before, behind),
+        '$' => variable(behind),
+        _ => None,
+    }
+}
+
+fn filter(before: &str, behind: &str) -> Option<String> {
+    let value = before.trim_start_matches('[').trim();
+    // Within a call it is not known where the value begins.
+    let is_whole = !value.is_empty() && value.matches('(').count() == value.matches(')').count();
+    let call = filtered(if is_whole { value } else { "a" }, behind)?;
+    Some(format!("there are no filters; use {call}"))
+}
+
+/// Returns the call that a filter of Jinja is: `a | f(b)` is `f(a, b)`.
+pub(crate) fn filtered(value: &str, filter: &str) -> Option<String> {
+    let filter = filter.trim_start();
+    let end = filter.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(filter.len());
+    let (name, rest) = filter.split_at(end);
+    let known = if is_function(name) { Some(name) } else { function_of_others(name) };
+    let function = known.filter(|_| !name.is_empty())?;
+    let inner =
+        rest.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or("", |(inner, _)| inner);
+    let call = if inner.is_empty() { format!("{function}({value})") } else { format!("{function}({value}, {inner})") };
+    (call.len() <= super::MAX_SHOWN).then_some(call)
+}
+
+/// `$facts['os']['family']` of Puppet, and variables of PowerShell.
+fn variable(behind: &str) -> Option<String> {
+    let end = behind.find([',', ')', ' ']).unwrap_or(behind.len());
+    let written = behind.get(..end)?.trim_end_matches(']');
+    if let Some(name) = written.strip_prefix("env:") {
+        return Some(format!("write envvar('{name}')"));
+    }
+    let path = written.strip_prefix("facts").or_else(|| written.strip_prefix("::facts"))?;
+    let names: Vec<&str> = path.split(['[', ']', '.', '\'', '"']).filter(|name| !name.is_empty()).collect();
+    (!names.is_empty()).then(|| format!("write facts('{}')", names.join(".")))
+}
+
+/// Advice about `parameters['site']`: `behind` begins with the bracket.
+pub(super) fn read_in_brackets(name: &str, behind: &str) -> Option<String> {
+    let (member, _) = behind.trim_start().strip_prefix('[')?.split_once(']')?;
+    let member = member.trim().trim_matches(['\'', '"']);
+    let is_name = !member.is_empty() && member.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    read(&format!("{name}.{member}")).filter(|_| is_name)
 }
 
 /// Returns whether there is a function of a name.

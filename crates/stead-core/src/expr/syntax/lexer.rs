@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{codes, fault};
+use super::{codes, fault, hints};
 use crate::expr::Fault;
 use crate::visible::is_obeyed;
 
@@ -49,9 +49,19 @@ impl<'t> Lexer<'t> {
                 self.next += self.rest().find(|c| !is_word(c)).unwrap_or(self.rest().len());
                 Token::Word
             }
-            other => return Err(stray(other, start)),
+            other => return Err(self.stray(other, start)),
         };
         Ok((token, start..self.next))
+    }
+
+    fn stray(&self, found: char, start: usize) -> Fault {
+        let (before, rest) = self.text.split_at(start);
+        let behind = rest.get(found.len_utf8()..).unwrap_or_default();
+        let fault = stray(found, start);
+        match hints::of_sign(found, before, behind) {
+            Some(help) => Fault { help: Some(help.into()), ..fault },
+            None => fault,
+        }
     }
 
     fn single(&mut self, token: Token) -> Token {

@@ -2,7 +2,7 @@
 
 use crate::bundle::path::{folder_of, within};
 use crate::diag::{Diagnostic, Meant, any_error};
-use crate::document::{self, Document, Instance};
+use crate::document::{self, Document, Instance, Meaning, property_meaning};
 use crate::expr::FactKey;
 use crate::graph::builder::{BuildRoom, Builder};
 use crate::graph::scope::stated_at;
@@ -10,7 +10,7 @@ use crate::graph::{Expansion, ExpansionFinding, NestingPurpose, Role, ScopeId, c
 use crate::id::NodeId;
 use crate::manifest::{Implementation, Manifest, ResourceKind};
 use crate::parameters::{self, Supplied};
-use crate::text::{self, Limits, Span};
+use crate::text::{self, Limits, Never, Span};
 use crate::value::{Object, Value};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -196,12 +196,16 @@ impl Builder<'_> {
             return Some(());
         };
         let span = place(unknown).unwrap_or(span);
+        let names: Vec<String> = known().map(str::to_owned).collect();
         let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, format!("an include has no property '{unknown}'"));
         self.findings.push(match Meant::word(unknown, known()) {
             _ if PARAMETERS.contains(&unknown.as_str()) => finding.with_help(format!(
                 "the values are a text, as in {}, or in a file that 'parametersFile' names",
                 parameters::included("NAME")
             )),
+            _ if let Some(Meaning::Property(meant)) = property_meaning::<Never>(unknown, None, &names) => {
+                finding.with_meant(unknown, &Meant::only(meant), self.sources.text(span))
+            }
             Some(meant) => finding.with_meant(unknown, &meant, self.sources.text(span)),
             None => finding,
         });

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 
 use granit_parser::{Event, Parser, ScanError, StrInput};
 
-use super::read::{options, read};
+use super::limits::options;
+use super::read::read;
 use super::{Limits, SourceId};
 use crate::diag::{Diagnostic, any_error};
 

@@ -3,7 +3,7 @@
 use granit_parser::{Event, Parser, ScalarStyle};
 
 use crate::text::Limits;
-use crate::text::read::options;
+use crate::text::limits::options;
 
 /// The characters between tokens. Other characters that show nothing are a part of them.
 pub(super) const BLANKS: [char; 3] = [' ', '\t', '\n'];
