@@ -183,6 +183,14 @@ impl Sources {
         }
     }
 
+    /// Has messages show the text of a private source, with stars for stretches of it.
+    pub fn show_without(&mut self, id: SourceId, hidden: impl IntoIterator<Item = Span>) {
+        self.hide(hidden);
+        if let Some(source) = self.0.get_mut(usize::from(id.0)) {
+            source.is_private = false;
+        }
+    }
+
     /// The source of that number, if there is one.
     pub fn get(&self, id: SourceId) -> Option<&Source> {
         self.0.get(usize::from(id.0))

@@ -35,8 +35,10 @@ impl Findings {
 
     /// Reports what is not a name, and returns what is.
     pub(crate) fn named<T>(&mut self, span: Span, (what, text): (&str, &str), name: Result<T, BadName>) -> Option<T> {
-        let message = |why| format!("'{}' is not a name of {what}: {why}", text.escape_debug());
-        name.map_err(|why| self.form.findings.push(Diagnostic::error(&codes::NAME, span, message(why)))).ok()
+        const HELP: &str = "write letters, digits, '.', '_' and '-', of which the first is a letter, a digit or '_'";
+        let message = |why| format!("'{}' is not {what}: {why}", text.escape_debug());
+        let finding = |why| Diagnostic::error(&codes::NAME, span, message(why)).with_help(HELP);
+        name.map_err(|why| self.form.findings.push(finding(why))).ok()
     }
 
     /// Says that a part of an inventory of Ansible has no effect.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use stead_core::diag::{did_you_mean, nearest};
 use stead_core::value::Object;
 
 use crate::filter::Filter;
 use crate::name::{Address, MachineName, UserName};
+use crate::words;
 
 /// The machines that are known, in the order in which they were written. No name occurs twice.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -42,6 +44,20 @@ impl Inventory {
     /// Returns the machines that a filter means; all without one.
     pub fn select<'a>(&'a self, filter: Option<&'a Filter>) -> impl Iterator<Item = &'a Machine> {
         self.machines.iter().filter(move |machine| filter.is_none_or(|filter| machine.matches(filter)))
+    }
+}
+
+impl Inventory {
+    /// Advice about a label that no machine has: a word that is something else, or near to what there is.
+    pub fn advice_about_label(&self, label: &str) -> Option<String> {
+        if self.machines.iter().any(|machine| machine.name.as_str() == label) {
+            return Some(format!("'{label}' is the name of a machine: write name={label}"));
+        }
+        if let Some(known) = words::label_with(&self.machines, label) {
+            return Some(format!("'{label}' is a value of the label '{known}': write {known}={label}"));
+        }
+        let known = self.machines.iter().flat_map(|machine| machine.labels.keys().map(String::as_str));
+        nearest(label, known).map(did_you_mean)
     }
 }
 

@@ -227,7 +227,7 @@ impl Reader<'_> {
     fn file(&mut self, tree: &Node) -> ParameterLayers {
         self.form.check_members(tree, OF_FILE, "a file of layers");
         let Some(items) = tree.get(LAYERS).and_then(Node::items) else {
-            self.form.wrong(tree.span, "'layers' must be an array", "write each layer behind a '-'");
+            self.form.wrong(tree.span, "'layers' must be a list", "write each layer behind a '-'");
             return ParameterLayers::default();
         };
         let layers: Vec<Layer> = items.iter().map(|item| self.layer(item)).collect();
@@ -252,8 +252,7 @@ impl Reader<'_> {
 
     fn filter(&mut self, node: &Node) -> Option<(Filter, String)> {
         let Some(text) = node.as_str() else {
-            let message = format!("'where' must be a string, found {}", node.kind_name());
-            self.form.wrong(node.span, message, "write a comparison such as role=web");
+            self.form.wrong(node.span, "'where' must be a string", "write a comparison such as role=web");
             return None;
         };
         let parsed = Filter::parse(text).map_err(|error| {

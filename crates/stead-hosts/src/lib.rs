@@ -9,6 +9,7 @@
 //! option, or a terminal for a command, is not one: see [`MachineName`].
 
 mod ansible;
+mod excerpt;
 mod filter;
 mod finding;
 mod inventory;
@@ -19,6 +20,7 @@ mod read;
 mod rollout;
 mod words;
 
+pub use excerpt::hidden;
 pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
 pub use layers::{LayerValue, Layered, Merge, ParameterLayers};

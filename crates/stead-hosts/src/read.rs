@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
+use stead_core::diag::{Diagnostic, any_error, nearest};
 use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, locate};
 use stead_core::value::Object;
 
@@ -11,7 +11,7 @@ use crate::codes;
 use crate::filter::{Filter, is_label};
 use crate::finding::{Findings, stated};
 use crate::inventory::{Destination, Inventory, MOST_MACHINES, Machine, NAME, port_of};
-use crate::name::{Address, MachineName, UserName};
+use crate::name::{Address, BadName, MachineName, UserName};
 use crate::suspicious::UNKNOWN_LABEL;
 use crate::words;
 
@@ -53,6 +53,14 @@ fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory
             "'--hosts' names the inventory, with 'machines'; the document stands for itself",
         ),
         () if has("hosts") => ("an inventory must have 'machines'", "write 'machines' in place of 'hosts'"),
+        () if root.items().is_some() => (
+            "an inventory must be an object, found a list",
+            "write `machines:`, and below it each machine as its name with a colon, as in `web1: {address: 192.0.2.11}`",
+        ),
+        () if root.entries().is_some() => (
+            "an inventory must have 'machines'",
+            "write `machines:` above the machines, and indent them: `machines: {web1: {address: 192.0.2.11}}`",
+        ),
         () => ("an inventory must have 'machines'", "write machines as 'machines: {NAME: {labels: {}}}'"),
     };
     findings.wrong(root.span, message, help);
@@ -82,6 +90,11 @@ struct Layer {
 impl Reader<'_> {
     fn inventory(mut self, root: &Node) -> Inventory {
         self.findings.form.check_members(root, OF_INVENTORY, "an inventory");
+        for entry in root.entries().unwrap_or_default().iter().filter(|entry| !OF_INVENTORY.contains(&&*entry.key)) {
+            if let Some(help) = words::at_inventory(&entry.key) {
+                self.findings.advise(entry.key_span, help);
+            }
+        }
         let usual = (self.user(root), self.port(root));
         let shared = self.parameters(root);
         self.read_layers(root);
@@ -90,23 +103,23 @@ impl Reader<'_> {
         if let Some((node, help)) = stated.and_then(|node| Some((node, words::as_machines(node)?))) {
             self.findings.advise(node.span, &help);
         }
-        let machines: Vec<Machine> = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared)).collect();
-        self.check_labels(&machines);
-        Inventory { machines }
+        let machines = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared)).collect();
+        let inventory = Inventory { machines };
+        self.check_labels(&inventory);
+        inventory
     }
 
     /// Warns of labels in the filters of layers that no machine has.
-    fn check_labels(&mut self, machines: &[Machine]) {
+    fn check_labels(&mut self, inventory: &Inventory) {
+        let machines = &inventory.machines;
         let known: BTreeSet<&str> = machines.iter().flat_map(|each| each.labels.keys().map(String::as_str)).collect();
         for layer in &self.layers {
             let mut named = BTreeSet::new();
             layer.filter.labels(&mut |label| named.extend([label]));
             for label in named.into_iter().filter(|label| *label != NAME && !known.contains(label)) {
                 let message = format!("no machine has the label '{label}'");
-                let near = nearest(label, known.iter().copied()).map(did_you_mean);
-                let is_machine = machines.iter().any(|machine| machine.name.as_str() == label);
-                let name = is_machine.then(|| format!("'{label}' is the name of a machine: write name={label}"));
-                let help = name.or(near).unwrap_or_else(|| "give it to machines: `labels: {NAME: VALUE}`".to_owned());
+                let help = inventory.advice_about_label(label);
+                let help = help.unwrap_or_else(|| "give it to machines: `labels: {NAME: VALUE}`".to_owned());
                 let finding = Diagnostic::warning(&UNKNOWN_LABEL, layer.span, message).with_help(help);
                 self.findings.form.findings.push(finding);
             }
@@ -116,7 +129,7 @@ impl Reader<'_> {
     fn read_layers(&mut self, root: &Node) {
         let Some(node) = root.get("layers") else { return };
         let Some(items) = node.items() else {
-            return self.findings.wrong(node.span, "'layers' must be an array", "write each layer behind a '-'");
+            return self.findings.wrong(node.span, "'layers' must be a list", "write each layer behind a '-'");
         };
         for item in items {
             self.findings.form.check_members(item, OF_LAYER, "a layer");
@@ -132,7 +145,7 @@ impl Reader<'_> {
 
     fn filter(&mut self, node: &Node) -> Option<Filter> {
         let Some(text) = node.as_str() else {
-            self.findings.wrong(node.span, format!("'where' must be a string, found {}", node.kind_name()), FILTER);
+            self.findings.wrong(node.span, "'where' must be a string", FILTER);
             return None;
         };
         let parsed = Filter::parse(text).map_err(|error| {
@@ -147,18 +160,27 @@ impl Reader<'_> {
 
     fn machine(&mut self, entry: &Entry, usual: &(Option<UserName>, Option<u16>), shared: &Object) -> Option<Machine> {
         let (node, span) = (&entry.value, entry.key_span);
-        let name = self.findings.named(span, ("a machine", &entry.key), MachineName::parse(&entry.key));
+        let name = self.findings.named(span, ("the name of a machine", &entry.key), MachineName::parse(&entry.key));
+        if entry.key.contains('[') && entry.key.ends_with(']') {
+            self.findings.advise(span, "name each machine: ranges such as [1:3] belong to inventories of Ansible");
+        }
         if !matches!(node.kind, Kind::Null) {
             self.findings.form.check_members(node, OF_MACHINE, "a machine");
-            for entry in node.entries().unwrap_or_default() {
-                if let Some(help) = words::at_machine(&entry.key).filter(|_| !OF_MACHINE.contains(&&*entry.key)) {
-                    self.findings.advise(entry.key_span, &help);
+            if let Some(help) = words::as_machine(&entry.key, node) {
+                self.findings.advise(node.span, &help);
+            }
+            let unknown = |member: &&Entry| !OF_MACHINE.contains(&&*member.key);
+            for member in node.entries().unwrap_or_default().iter().filter(unknown) {
+                if nearest(&member.key, OF_MACHINE.iter().copied()).is_none() {
+                    self.findings.advise(member.key_span, &words::at_machine(&member.key, &member.value));
                 }
             }
         }
         let stated = node.get("address").and_then(|node| self.text(node, "address"));
         let stated = stated.map(|(text, span)| {
-            let address = self.findings.named(span, ("an address", &words::shown(&text)), Address::parse(&text));
+            let parsed = Address::parse(&text);
+            let parsed = if words::has_port(&text) { Err(BadName::Character(':')) } else { parsed };
+            let address = self.findings.named(span, ("an address", &words::shown(&text)), parsed);
             if let Some(help) = words::apart(&text).filter(|_| address.is_none()) {
                 self.findings.advise(span, &help);
             }
@@ -180,14 +202,17 @@ impl Reader<'_> {
 
     fn user(&mut self, node: &Node) -> Option<UserName> {
         let (text, span) = node.get("user").and_then(|node| self.text(node, "user"))?;
-        self.findings.named(span, ("a user", &text), UserName::parse(&text))
+        self.findings.named(span, ("the name of a user", &text), UserName::parse(&text))
     }
 
     fn port(&mut self, node: &Node) -> Option<u16> {
         let node = node.get("port")?;
         let port = node.literal().as_i64().and_then(port_of);
         if port.is_none() {
-            self.findings.wrong(node.span, "'port' must be a number from 1 to 65535", "the usual port of SSH is 22");
+            let number = node.as_str().filter(|text| text.parse::<u16>().is_ok());
+            let help = number.map(|number| format!("write it without quotes: `port: {number}`"));
+            let help = help.as_deref().unwrap_or("the usual port of SSH is 22");
+            self.findings.wrong(node.span, "'port' must be a number from 1 to 65535", help);
         }
         port
     }
@@ -227,8 +252,7 @@ impl Reader<'_> {
             Kind::String(text) => text.to_string(),
             Kind::Number(_) | Kind::Bool(_) => self.sources.text(node.span)?.to_owned(),
             _ => {
-                let message = format!("'{what}' must be a string, found {}", node.kind_name());
-                self.findings.wrong(node.span, message, "write a word, or text in quotes");
+                self.findings.wrong(node.span, format!("'{what}' must be a string"), "write a word, or text in quotes");
                 return None;
             }
         };

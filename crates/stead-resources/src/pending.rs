@@ -9,20 +9,29 @@ use stead_system::user;
 use crate::input::{blocked, cannot, impossible};
 
 /// The failure that something is to be created in a directory that does not exist.
-pub(crate) fn no_directory(path: &Path) -> Failure {
-    let directory = path.parent().unwrap_or(path).display().to_string();
+pub(crate) fn no_directory(path: &SystemPath) -> Failure {
+    let directory = path.parent_path().unwrap_or(path).display().to_string();
+    let is_missing = |above: &SystemPath| matches!(fs::open_directory(above), Ok(None));
+    let outermost = path.ancestors().skip(2).take_while(is_missing).last();
     let is_unfinished = ["{{", "${"].iter().any(|begin| directory.contains(begin));
     let hint = if is_unfinished {
         "Its name has a placeholder that is not evaluated: write an expression, such as \"[concat(parameters('folder'), '/x')]\""
     } else {
         "Add a Stead/Directory for it to the document"
     };
-    blocked("path", format!("there is no directory '{directory}'. {hint}"))
+    match outermost {
+        Some(outermost) if !is_unfinished => {
+            let hint =
+                "Add a Stead/Directory with 'parents: true' to the document, or the Stead/Package that brings it";
+            blocked("path", format!("there is no directory '{directory}', nor '{}'. {hint}", outermost.display()))
+        }
+        _ => blocked("path", format!("there is no directory '{directory}'. {hint}")),
+    }
 }
 
 /// That the directory must be created first.
-pub(crate) fn without_directory(path: &Path) -> Presumed {
-    Presumed::of(no_directory(path), path.parent().map(Path::to_owned).into_iter().collect())
+pub(crate) fn without_directory(path: &SystemPath) -> Presumed {
+    Presumed::of(no_directory(path), path.parent_path().map(Path::to_owned).into_iter().collect())
 }
 
 /// What keeps names in the directory from being given or taken away.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::foreign::{ForeignWords, Site};
-use super::types::type_of_module;
+use super::other_types::type_of_module;
 use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, Meant};
 use crate::id::TypeName;

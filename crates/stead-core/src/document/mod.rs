@@ -12,13 +12,13 @@ mod fields;
 mod foreign;
 mod ids;
 mod loops;
+mod other_types;
 mod parts;
 mod portable;
 mod read;
 mod reconcile;
 mod tools;
 mod topics;
-mod types;
 mod winget;
 
 pub use crate::expr::{Named, Template, UserFunction};
@@ -32,11 +32,11 @@ pub use foreign::{
     AT_DOCUMENTS, AT_INSTANCES, AT_PARAMETERS, ForeignWords, Meaning, When, foreign_meanings, property_meaning,
 };
 pub use loops::{LOOP_KEYS, items_of};
+pub(crate) use other_types::without_collection;
+pub use other_types::{OtherType, other_type, type_of_others};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
-pub use types::type_of_others;
-pub(crate) use types::without_collection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,6 +3,16 @@
 use super::{Entry, Node, Span, Spanned};
 use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 
+/// The kind of a value, as messages have it.
+fn found(node: &Node) -> String {
+    match node.kind_name() {
+        "array" => "a list".to_owned(),
+        kind @ "object" => format!("an {kind}"),
+        kind @ "null" => kind.to_owned(),
+        kind => format!("a {kind}"),
+    }
+}
+
 /// Takes a tree apart that is to have a form, and collects what is wrong with it under one code.
 ///
 /// # Examples
@@ -40,8 +50,8 @@ impl Form {
     pub fn members<'n>(&mut self, node: Option<&'n Node>, what: &str) -> &'n [Entry] {
         let Some(node) = node else { return &[] };
         if node.entries().is_none() {
-            let message = format!("{what} must be an object, found {}", node.kind_name());
-            self.wrong(node.span, message, "write members as 'NAME: VALUE'");
+            let message = format!("{what} must be an object, found {}", found(node));
+            self.wrong(node.span, message, "write its members as `NAME: VALUE`, each in a line of its own");
         }
         node.entries().unwrap_or_default()
     }
@@ -57,10 +67,10 @@ impl Form {
         }
     }
 
-    /// Returns the items of what must be an array.
+    /// Returns the items of what must be a list.
     pub fn items<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
         if node.items().is_none() {
-            let message = format!("{what} must be an array, found {}", node.kind_name());
+            let message = format!("{what} must be a list, found {}", found(node));
             self.wrong(node.span, message, "write each item behind a '-'");
         }
         node.items().unwrap_or_default()
@@ -70,7 +80,7 @@ impl Form {
     pub fn text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         let text = node.spanned_str().map(|text| Spanned::new(text.value.to_owned(), text.span));
         if text.is_none() {
-            let message = format!("{what} must be a string, found {}", node.kind_name());
+            let message = format!("{what} must be a string, found {}", found(node));
             self.wrong(node.span, message, "write text, in quotes where it looks like something else");
         }
         text

@@ -1,7 +1,7 @@
 //! Advice about properties that do not fit.
 
 use stead_core::diag::{Diagnostic, Meant};
-use stead_core::document::{INSTANCE_KEYS, Meaning, property_meaning};
+use stead_core::document::{INSTANCE_KEYS, Meaning, foreign_meanings, property_meaning};
 use stead_core::expr::Template;
 use stead_core::schema::{Reason, Spelling, Type};
 use stead_core::text::Kind;
@@ -17,6 +17,8 @@ pub(super) struct Fault<'a> {
     pub(super) type_name: &'a str,
     /// Why it is not accepted, where that is known as data.
     pub(super) reason: Option<&'a Reason>,
+    /// All properties of the instance.
+    pub(super) properties: &'a Template,
     /// The name of the property; empty where it is about all of them.
     pub(super) property: &'a str,
     /// The value that is not accepted, where it is in the text.
@@ -31,7 +33,7 @@ impl Pass<'_> {
     /// The finding with what to do about the fault, and the change that does it.
     pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
         let written = finding.span.and_then(|span| self.prepared.sources.text(span));
-        if let Some(meaning) = words::meaning(fault.type_name, fault.property, fault.value) {
+        if let Some(meaning) = words::meaning(fault.type_name, fault.properties, (fault.property, fault.value)) {
             return match meaning {
                 words::Meaning::Property(name) => finding.with_meant(fault.property, &Meant::only(name), written),
                 words::Meaning::Advice(advice) => finding.with_help(advice),
@@ -62,6 +64,9 @@ impl Pass<'_> {
                 if fault.property == STATE
                     && let Some(help) = self::of_state(found, &|name| (fault.advice)(name).is_some()) =>
             {
+                finding.with_help(help)
+            }
+            (_, Some(value)) if let Some(help) = words::form(fault.type_name, fault.property, value) => {
                 finding.with_help(help)
             }
             (Some(Reason::Type(wanted)), Some(value))
@@ -100,7 +105,9 @@ impl Pass<'_> {
                 None => hinted,
             });
         }
-        if let Some(help) = words::form(fault.type_name, fault.property, value) {
+        if fault.type_name.starts_with("Stead/")
+            && let Some(help) = corrections::listed(fault.property, wanted, value, fault.accepts)
+        {
             return Some(finding.clone().with_help(help));
         }
         if let Some(digits) = self.octal(value, fault) {
@@ -131,11 +138,14 @@ impl Pass<'_> {
         if !is_written || text.contains(['"', '\\']) || (fault.accepts)(text) {
             return None;
         }
-        let correction = corrections::of(text).into_iter().find(|correction| (fault.accepts)(&correction.text));
+        let correction =
+            corrections::of(fault.property, text).into_iter().find(|correction| (fault.accepts)(&correction.text));
         let has = |name: &str| (fault.advice)(name).is_some();
         let apart = || {
             let apart = corrections::apart(fault.property, text, &has, fault.accepts);
-            apart.or_else(|| corrections::several(fault.property, text, &has)).map(|help| (help, None))
+            let apart = apart.or_else(|| corrections::several(fault.property, text, &has));
+            let apart = apart.or_else(|| corrections::line_of_cron(fault.property, text, fault.accepts));
+            apart.or_else(|| words::line(fault.type_name, fault.property, text)).map(|help| (help, None))
         };
         correction.map(|found| (found.help, Some(found.text))).or_else(apart)
     }
@@ -168,8 +178,21 @@ fn of_unknown_name(
         (_, Some(meaning), _) => meaning.explain(finding, name, written),
         (Some(help), ..) => finding.with_help(help),
         (.., Some(meant)) => finding.with_meant(name, &meant, written),
-        _ => finding.with_help(format!("its properties are {}", known.join(", "))),
+        _ => {
+            let help = at_instance(name).unwrap_or_else(|| format!("its properties are {}", known.join(", ")));
+            finding.with_help(help)
+        }
     }
+}
+
+/// Advice about a word that other tools have among the properties of a thing, and that belongs to the instance here.
+fn at_instance(word: &str) -> Option<String> {
+    let (_, advice) = foreign_meanings(word).into_iter().find(|(place, _)| *place == "an instance")?;
+    let is_of_instance = advice.starts_with("write ") && !advice.contains("inside 'properties'");
+    if is_of_instance {
+        return Some(format!("it belongs to the instance, beside 'properties': {advice}"));
+    }
+    Some(advice).filter(|advice| !advice.contains("inside 'properties'"))
 }
 
 /// Words of other tools for a value, and the word of resources.

@@ -17,7 +17,7 @@ use stead_host::provider::{Context, Plain, Provider};
 
 use super::hints::Fault;
 use super::outline::{LazyOutline, Outline, SHORT, advice};
-use super::{Extent, Pass};
+use super::{Extent, Pass, words};
 
 /// An instance that is checked.
 pub(super) struct Checked<'a> {
@@ -66,7 +66,7 @@ impl Checked<'_> {
             }
             if is_written_out(value) || self.is_unknown_name(&failure) {
                 meant.extend(failure.reason.as_deref().and_then(Reason::meant).into_iter().flat_map(Meant::into_words));
-                meant.extend(meant_by_others(&failure, name, value));
+                meant.extend(self.renamed(name, outline));
                 found.push(self.refused(&failure, outline));
             }
             is_complete = false;
@@ -113,6 +113,30 @@ impl Checked<'_> {
         self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name), &accepts)
     }
 
+    /// The properties that a word of another tool stands for: none of them is missing where the word is named.
+    fn renamed(&self, word: &str, outline: &Outline) -> Vec<String> {
+        // The path itself, where its name belongs.
+        if word.starts_with('/') && outline.names.iter().any(|name| name == "path") {
+            return vec!["path".to_owned()];
+        }
+        let value = self.properties.get(word);
+        if let Some(meaning) = words::meaning(self.manifest.type_name.as_str(), &self.properties, (word, value)) {
+            return match meaning {
+                words::Meaning::Property(name) => vec![name.to_owned()],
+                words::Meaning::Advice(advice) => {
+                    let is_in =
+                        |name: &&String| ["`", "'"].iter().any(|quote| advice.contains(&format!("{quote}{name}")));
+                    outline.names.iter().filter(is_in).cloned().collect()
+                }
+            };
+        }
+        match property_meaning(word, value, &outline.names) {
+            Some(Meaning::Property(name)) => vec![name.to_owned()],
+            Some(Meaning::Inside(form, _)) => form.split(':').next().map(str::to_owned).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns whether the built-in takes a text in place of a value, as far as the property that it is in alone tells.
     fn accepts(&self, pointer: &str, text: &str) -> bool {
         let name = property_of(pointer).into_owned();
@@ -141,7 +165,10 @@ impl Checked<'_> {
         let property = &*property_of(pointer);
         let value = stated_at(&self.properties, pointer).map(|(value, _)| value);
         let type_name = self.manifest.type_name.as_str();
-        self.pass.with_hint(finding, &Fault { type_name, reason, property, value, advice, accepts })
+        self.pass.with_hint(
+            finding,
+            &Fault { type_name, reason, properties: &self.properties, property, value, advice, accepts },
+        )
     }
 
     /// Returns whether the resource has no property of a name that the text states: whatever its value is.
@@ -154,18 +181,6 @@ impl Checked<'_> {
     /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.
     fn place(&self, pointer: &str) -> Span {
         stated_at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
-    }
-}
-
-/// The property that a name of another tool is.
-fn meant_by_others(failure: &Failure, name: &str, value: &Template) -> Option<String> {
-    let Some(Reason::Unknown { known, .. }) = failure.reason.as_deref() else { return None };
-    if name.starts_with('/') && known.iter().any(|name| name == "path") {
-        return Some("path".to_owned());
-    }
-    match property_meaning(name, Some(value), known)? {
-        Meaning::Property(meant) => Some(meant.to_owned()),
-        _ => None,
     }
 }
 

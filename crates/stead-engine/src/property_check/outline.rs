@@ -19,6 +19,7 @@ pub(super) fn lazy_outline(built_in: &BuiltIn) -> LazyOutline {
 
 /// The properties in the schema of a built-in, at hand for every instance.
 pub(super) struct Outline {
+    pub(super) names: Vec<String>,
     pub(super) required: Vec<String>,
     /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
     pub(super) free: Vec<String>,
@@ -30,6 +31,7 @@ impl Outline {
         let properties = || schema.get("properties").and_then(Json::as_object).into_iter().flatten();
         let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
         Self {
+            names: properties().map(|(name, _)| name.clone()).collect(),
             required: required.map(str::to_owned).collect(),
             free: properties().filter(|(_, property)| is_free_text(property)).map(|(name, _)| name.clone()).collect(),
             advice: properties().filter_map(|(name, property)| Some((name.clone(), advice(property)?))).collect(),

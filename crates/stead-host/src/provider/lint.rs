@@ -12,6 +12,7 @@ The value is valid and is used as it is written, and experience says that someth
 - a `%` in the command of a job of cron, where the command ends;
 - operators of a shell, such as `>` and `||`, in a list of arguments, where no shell reads them;
 - a setting of a unit that systemd does not know, which it ignores;
+- a `template` that is the name of a file, which would be all that is written;
 - a `match` that does not match the `line` that it finds, so that each change adds another line.
 
 The warning says what the value does, and the help what does the other. Nothing is changed because of it, and a value that

@@ -169,14 +169,14 @@ fn machine<'v>(
     variables: impl Iterator<Item = &'v Variable>,
     said: &mut Said<'_>,
 ) -> Option<Machine> {
-    let named = said.findings.named(span, ("a machine", name), MachineName::parse(name));
+    let named = said.findings.named(span, ("the name of a machine", name), MachineName::parse(name));
     let mut parameters: BTreeMap<&str, &Variable> = variables.map(|variable| (&*variable.name, variable)).collect();
     let address = take(&mut parameters, &["ansible_host", "ansible_ssh_host"]);
     let (text, at) = address.map_or((name.to_owned(), span), |variable| (text_of(&variable.value), variable.span));
     let address = said.findings.named(at, ("an address", &text), Address::parse(&text));
     let user = take(&mut parameters, &["ansible_user", "ansible_ssh_user"]).and_then(|variable| {
         let text = text_of(&variable.value);
-        said.findings.named(variable.span, ("a user", &text), UserName::parse(&text))
+        said.findings.named(variable.span, ("the name of a user", &text), UserName::parse(&text))
     });
     let port = take(&mut parameters, &["ansible_port", "ansible_ssh_port"]).and_then(|variable| {
         let port = variable.value.as_i64().or_else(|| text_of(&variable.value).parse().ok()).and_then(port_of);

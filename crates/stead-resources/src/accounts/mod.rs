@@ -200,7 +200,8 @@ impl Databases {
     pub(crate) fn check_changeable(&self) -> Result<(), Failure> {
         for database in [&self.passwd, &self.group] {
             if !database.exists() {
-                return Err(blocked("", format!("there is no '{}'", database.path.display())));
+                let hint = "A root of another system has etc/passwd and etc/group before users and groups are managed below it";
+                return Err(blocked("", format!("there is no '{}'. {hint}", database.path.display())));
             }
         }
         let foreign = self.passwd.former.as_ref().is_some_and(|former| former.status.uid != user::own());

@@ -11,7 +11,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, REDACTED, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use crate::accounts::path;
@@ -20,6 +20,7 @@ use crate::input::{blocked, impossible, read, read_each, required, transient};
 use crate::text::{RepositoryName, SigningKey, SourceWord};
 use crate::{ALL_BUT_EXPORT, BuiltIn, pending, removal, reply};
 
+mod lints;
 mod others;
 mod stanza;
 
@@ -86,6 +87,11 @@ struct Repositories {
 }
 
 impl Provider for Repositories {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

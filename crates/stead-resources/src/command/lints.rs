@@ -14,7 +14,18 @@ const OWN: [&str; 6] = ["expr", "test", "[", "find", "dpkg", "jq"];
 /// Finds the first operator of each command.
 pub(super) fn lints(properties: &Object) -> Vec<Lint> {
     let commands = [Properties::GET, Properties::TEST, Properties::SET].into_iter();
-    commands.filter_map(|name| operator(name, properties.get(name)?.as_array()?)).collect()
+    let lists = commands.filter_map(|name| Some((name, properties.get(name)?.as_array()?)));
+    lists.filter_map(|(name, list)| operator(name, list).or_else(|| line(name, list))).collect()
+}
+
+/// A whole command line as the only item, which is the name of a program then.
+fn line(name: &str, arguments: &[Value]) -> Option<Lint> {
+    let [only] = arguments else { return None };
+    let text = only.as_str().filter(|text| text.trim().contains(' ') && !text.starts_with('/'))?;
+    let program =
+        text.split(' ').next().filter(|word| word.chars().all(|each| each.is_ascii_alphanumeric() || each == '-'))?;
+    let message = format!("the first item is the program, whose name is taken with all that is behind '{program}'");
+    Some(Lint::new(&[name, "0"], message, "write the command as one text, or each argument as an item of its own"))
 }
 
 fn operator(name: &str, arguments: &[Value]) -> Option<Lint> {

@@ -9,7 +9,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Binding, Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, FileKind, How, Place, SystemPath};
 
 use crate::declared::Declared as _;
@@ -19,6 +19,7 @@ use crate::{BuiltIn, credentials, pending, removal, reply};
 
 mod checkout;
 pub mod isolation;
+mod lints;
 mod losses;
 mod program;
 mod repository;
@@ -93,6 +94,11 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 struct WorkingTrees;
 
 impl Provider for WorkingTrees {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

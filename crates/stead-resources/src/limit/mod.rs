@@ -1,12 +1,14 @@
 //! `Stead/Limits`: a limit of the resources that users and groups may take.
 
+mod lints;
+
 use std::sync::Arc;
 
 use stead_core::call::Failure;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Plain};
+use stead_host::provider::{Context, Lint, Plain};
 
 use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
@@ -114,6 +116,7 @@ struct Limits;
 impl Part for Limits {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "limit";
+    const LINTER: Option<fn(&Object) -> Vec<Lint>> = Some(lints::lints);
     const PATH: Option<&'static str> = Some(LIMITS);
     const FOLDERS: &'static [&'static str] = &[FOLDER];
 

@@ -8,7 +8,7 @@ use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{FileKind, FsError};
 
 use crate::declared::Declared as _;
@@ -21,6 +21,7 @@ use crate::{ALL, BuiltIn, is_wanted, reply};
 mod boot;
 mod found;
 mod kernel;
+mod lints;
 
 use boot::{Beside, FOLDER, Table, main_file};
 use found::{Found, Read};
@@ -102,6 +103,11 @@ struct Tables {
 }
 
 impl Provider for Tables {
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
+    }
+
     fn has_state_elsewhere(&self, cx: &Context, _input: &Plain) -> bool {
         is_live(cx)
     }

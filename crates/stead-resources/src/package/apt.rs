@@ -1,5 +1,6 @@
 //! Debian's packages: dpkg's database, and apt-get to change it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,6 +57,17 @@ impl PackageManager for Apt {
         let arguments: Vec<&str> = READ_ONLY.into_iter().chain(target).chain(["policy", "--"]).collect();
         let printed = run(cx, "apt-cache", &[&arguments, names].concat())?;
         Ok(policies(&printed))
+    }
+
+    fn names(&self, cx: &Context, like: &str) -> Vec<String> {
+        let first: String = like.chars().take(1).collect();
+        let printed = run(cx, "apt-cache", &[&READ_ONLY[..], &["pkgnames", "--", &first]].concat()).unwrap_or_default();
+        printed.lines().map(str::to_owned).collect()
+    }
+
+    fn providers(&self, cx: &Context, name: &str) -> Vec<String> {
+        let printed = run(cx, "apt-cache", &[&READ_ONLY[..], &["showpkg", "--", name]].concat()).unwrap_or_default();
+        providers(&printed)
     }
 
     fn lists(&self, cx: &Context) -> Lists {
@@ -235,6 +247,14 @@ fn dpkg_options(root: &Path) -> Vec<String> {
 /// Returns whether the lists of any repository are there.
 fn has_lists(cx: &Context) -> bool {
     names_in(&cx.system_root, LISTS).iter().any(|name| !["lock", "partial", "auxfiles"].contains(&name.as_str()))
+}
+
+/// Reads of what `apt-cache showpkg` prints which packages provide one.
+fn providers(printed: &str) -> Vec<String> {
+    let lines = printed.lines().skip_while(|line| !line.starts_with("Reverse Provides:")).skip(1);
+    let names: BTreeSet<&str> =
+        lines.filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty()).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Reads what `apt-cache policy` prints.

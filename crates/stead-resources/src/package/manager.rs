@@ -30,6 +30,16 @@ pub(super) trait PackageManager: Send + Sync {
     /// Which versions of those of these packages that are known could be installed. Changes nothing.
     fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure>;
 
+    /// The names of packages that begin as a name does, as far as that is known.
+    fn names(&self, _cx: &Context, _like: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The packages that provide a virtual one, as far as that is known, by their names.
+    fn providers(&self, _cx: &Context, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns whether a stated version selects the version `known` of the package lists.
     fn names_version(&self, stated: &str, known: &str) -> bool {
         stated == known

@@ -15,7 +15,7 @@ use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::declared::Declared as _;
-use crate::input::{PackageName, ReadOnly, ReleaseName, blocked, impossible, read, read_each, required, transient};
+use crate::input::{PackageName, ReadOnly, ReleaseName, impossible, read, read_each, required, transient};
 use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod apt;
@@ -33,7 +33,7 @@ use apt::Apt;
 use dnf::Dnf;
 use manager::{Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same};
 use shown::Shown;
-use system::{System, not_listed};
+use system::{System, is_virtual, no_database, not_listed};
 use version::{PackageVersion, Requirement};
 
 /// Packages of the distribution, with apt or dnf (version 4). What is installed is read from the database of the package
@@ -144,7 +144,7 @@ impl Packages {
         match (rpm::exists(cx), status) {
             (true, _) => Ok(&self.dnf),
             (false, Some(_)) => Ok(&self.apt),
-            (false, None) => Err(blocked("", "no package database found. Supported package managers are apt and dnf")),
+            (false, None) => Err(no_database(cx)),
         }
     }
 
@@ -459,11 +459,8 @@ impl<'a> Properties<'a> {
             let found = known.iter().find(|each| is_same(&each.name, name));
             let versions = found.map(|found| &*found.versions).unwrap_or_default();
             match version {
-                None if found.is_none() => Some(not_listed(name)),
-                None if versions.is_empty() => Some(impossible(
-                    Properties::NAME,
-                    format!("'{name}' is a virtual package; name one that provides it"),
-                )),
+                None if found.is_none() => Some(not_listed(name, &system.manager.names(cx, name))),
+                None if versions.is_empty() => Some(is_virtual(name, &system.manager.providers(cx, name))),
                 Some(version) if !versions.iter().any(|known| system.manager.names_version(version, known)) => {
                     let there_are = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
                     let message = format!("the package lists have no version '{version}' of '{name}'");

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use stead_core::call::Failure;
+use stead_core::diag::nearest;
 use stead_host::provider::Context;
 
-use super::Properties;
 use super::manager::{Available, Installed, PackageManager, is_same};
 use super::shown::Shown;
 use super::version::Requirement;
-use crate::input::impossible;
+use super::{Properties, dpkg};
+use crate::input::{blocked, impossible};
 
 /// The packages that are installed, and those that could be as far as that is needed to decide.
 pub(super) struct System<'m> {
@@ -71,7 +72,7 @@ impl<'m> System<'m> {
             return Ok((*version).to_owned());
         }
         let known = self.available_of(name);
-        let known = known.ok_or_else(|| not_listed(name))?;
+        let known = known.ok_or_else(|| not_listed(name, &[]))?;
         let order = self.manager.order();
         let versions = known.candidate.iter().chain(&known.versions);
         let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
@@ -91,8 +92,34 @@ impl<'m> System<'m> {
     }
 }
 
-/// That no repository has a package.
-pub(super) fn not_listed(name: &str) -> Failure {
-    let hint = "Correct the name, or add the repository that has it";
+/// That no repository has a package, with the one of a similar name.
+pub(super) fn not_listed(name: &str, similar: &[String]) -> Failure {
+    let near = nearest(name, similar.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("Correct the name: did you mean '{near}'? Or add the repository that has it"),
+        None => "Correct the name, or add the repository that has it".to_owned(),
+    };
     impossible(Properties::NAME, format!("there is no package '{name}' in the package lists. {hint}"))
+}
+
+/// That there is no package manager.
+pub(super) fn no_database(cx: &Context) -> Failure {
+    if cx.manages_running_system() {
+        return blocked("", "no package database found. Supported package managers are apt and dnf");
+    }
+    let place = cx.system_root.at(dpkg::STATUS);
+    let hint = "Packages are managed below a root that has a system, such as one that `debootstrap` made";
+    blocked("", format!("there is no package database, such as '{}'. {hint}", place.display()))
+}
+
+/// That a package is a virtual one, with those that provide it.
+pub(super) fn is_virtual(name: &str, providers: &[String]) -> Failure {
+    const MOST: usize = 8;
+    let named: Vec<&str> = providers.iter().take(MOST).map(String::as_str).collect();
+    let which = match providers.len() {
+        0 => String::new(),
+        1..=MOST => format!(": {}", named.join(", ")),
+        _ => format!(", such as {}", named.join(", ")),
+    };
+    impossible(Properties::NAME, format!("'{name}' is a virtual package; name one that provides it{which}"))
 }

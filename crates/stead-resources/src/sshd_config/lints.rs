@@ -10,6 +10,9 @@ use super::{Properties, stated};
 /// Names that other tools give to what holds a keyword, beside one that holds its value.
 const KEYS: [&str; 5] = ["key", "keyword", "name", "option", "setting"];
 
+/// Names that other tools give to all that a file holds.
+const WHOLE: [&str; 7] = ["content", "contents", "text", "lines", "source", "template", "block"];
+
 /// Finds misspelt keywords, and keywords that are written as values.
 pub(super) fn lints(properties: &Object) -> Vec<Lint> {
     let own = |name: &str| stated::OWN.contains(&name);
@@ -21,7 +24,8 @@ pub(super) fn lints(properties: &Object) -> Vec<Lint> {
     let outer = properties.iter().filter(|(name, _)| !own(name)).filter_map(|(name, value)| {
         let is_key = KEYS.contains(&&**name) && properties.get("value").is_some();
         let keyword = value.as_str().filter(|_| is_key);
-        keyword.map_or_else(|| misspelt(&[name], name), |_| Some(as_value(name)))
+        let whole = WHOLE.contains(&&**name).then(|| as_value(name));
+        whole.or_else(|| keyword.map_or_else(|| misspelt(&[name], name), |_| Some(as_value(name))))
     });
     outer.chain(nested).collect()
 }

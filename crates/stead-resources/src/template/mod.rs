@@ -14,7 +14,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Replacement, Status, SystemPath};
 use stead_system::user::NamesByRoot;
 
@@ -27,6 +27,7 @@ use crate::permissions::Permissions;
 use crate::text::AccountName;
 use crate::{BuiltIn, reply};
 
+mod lints;
 mod render;
 
 use render::{Origin, Source, Visibility};
@@ -127,6 +128,11 @@ impl Provider for Templates {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         self.desired(cx, input, read_each(input)?)?.delete(cx, execution)
+    }
+
+    fn linter(&self) -> Option<&dyn Linter> {
+        const LINTER: fn(&Object) -> Vec<Lint> = lints::lints;
+        Some(&LINTER)
     }
 
     fn cost(&self, _desired: &Value) -> Cost {

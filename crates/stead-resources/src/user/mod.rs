@@ -11,7 +11,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, REDACTED, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Lint, Linter, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
 use crate::declared::Declared as _;
@@ -21,6 +21,7 @@ use crate::text::{AccountName, Expiry, Field, HomePath, NewAccountName, Password
 use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod home;
+mod lints;
 mod password;
 
 use home::HomeStep;
@@ -117,6 +118,10 @@ struct Users {
 }
 
 impl Provider for Users {
+    fn linter(&self) -> Option<&dyn Linter> {
+        Some(const { &(lints::lints as fn(&Object) -> Vec<Lint>) })
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

@@ -17,6 +17,7 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         ErrorKind::InvalidSubcommand => of_command(&mut error, words),
         ErrorKind::UnknownArgument => of_option(&mut error, words),
         ErrorKind::InvalidValue => of_value(&mut error, words),
+        ErrorKind::MissingRequiredArgument => of_missing(&mut error, words),
         _ => {}
     }
     error
@@ -30,6 +31,7 @@ fn of_command(error: &mut clap::Error, words: &[OsString]) {
         return suggest(error, ContextKind::SuggestedSubcommand, Some((*tip).to_owned()));
     }
     let known = COMMANDS.iter().find(|(written, _)| written.contains(&&**word)).map(|(_, tip)| (*tip).to_owned());
+    let known = known.or_else(|| document_alone(word)).or_else(|| function_of_salt(word));
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(similar)) => similar.as_slice(),
         _ => &[],
@@ -49,6 +51,38 @@ fn of_command(error: &mut clap::Error, words: &[OsString]) {
     suggest(error, ContextKind::SuggestedSubcommand, Some(hint));
 }
 
+/// The hint for a document without a command.
+fn document_alone(word: &str) -> Option<String> {
+    let is_document = [".yaml", ".yml", ".json"].iter().any(|ending| word.ends_with(ending));
+    is_document
+        .then(|| format!("'stead plan {word}' shows what a document would change, and 'stead apply {word}' changes it"))
+}
+
+/// The hint for a function of an execution module, such as `pkg.install`.
+fn function_of_salt(word: &str) -> Option<String> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_');
+    let (module, function) = word.split_once('.')?;
+    (is_name(module) && is_name(function))
+        .then(|| "'stead set TYPE NAME=VALUE' sets one resource without a document".to_owned())
+}
+
+/// The hint for what a command requires.
+fn of_missing(error: &mut clap::Error, words: &[OsString]) {
+    let command = called(words, "\u{0}");
+    let hint = match &*command_line(&command) {
+        "stead history show" => "'stead history show last' shows the newest run, 'stead history' lists them",
+        "stead show" => {
+            "'stead plan FILE --out PLAN' saves a plan, 'stead show PLAN' shows it; 'stead history show last' shows a run"
+        }
+        "stead hosts" => "'stead hosts FILE' lists the machines of an inventory",
+        _ if words.iter().any(|word| word.to_string_lossy().starts_with("--where")) => {
+            "'--hosts FILE' names the inventory whose machines '--where' chooses"
+        }
+        _ => return,
+    };
+    suggest(error, ContextKind::SuggestedArg, Some(hint.to_owned()));
+}
+
 /// Puts a hint in the place of what is similar; nothing is changed if there is none.
 fn suggest(error: &mut clap::Error, similar: ContextKind, hint: Option<String>) {
     if let Some(hint) = hint {
@@ -66,7 +100,8 @@ fn of_option(error: &mut clap::Error, words: &[OsString]) {
     let number = number_behind_w(words).filter(|_| !is_test);
     let own = with_one_hyphen(words, &command).or_else(|| in_front(words, &command, option));
     let own = own.or_else(|| second_document(option, &command)).or_else(|| parameter(option, &command));
-    let own = own.or_else(|| value_apart(words, option, &command));
+    let own = own.or_else(|| value_apart(words, option, &command)).or_else(|| limited(words, &written, &command));
+    let own = own.or_else(|| values_in_file(words, &written, &command));
     let hint = number.map(|number| no_number(&number)).or(own).or_else(|| match written.as_str() {
         "-w" if is_test => Some("'--width' states how many tests run at once".to_owned()),
         "-w" if has("width") => {
@@ -162,6 +197,33 @@ fn value_apart(words: &[OsString], value: &str, command: &clap::Command) -> Opti
     let [_, name, _] = words.windows(3).find(|three| is_apart(three))? else { return None };
     let name = name.to_str().filter(|_| has_long(command, "set"))?;
     Some(format!("'--set {name}=VALUE' supplies a parameter, as one word"))
+}
+
+/// The word behind an option, or behind '=' in one word with it.
+fn value_of<'w>(words: &'w [OsString], option: &str) -> Option<&'w str> {
+    let mut behind = words.iter().filter_map(|word| word.to_str()).skip_while(|word| !word.starts_with(option));
+    match behind.next()?.strip_prefix(option)?.strip_prefix('=') {
+        Some(value) => Some(value),
+        None => behind.next(),
+    }
+}
+
+/// The hint for machines that are chosen by name from an inventory.
+fn limited(words: &[OsString], option: &str, command: &clap::Command) -> Option<String> {
+    let is_limit = matches!(option, "--limit" | "-l") && has_long(command, "where");
+    let is_inventory = words.iter().any(|word| matches!(word.to_str(), Some("--hosts" | "-i" | "--inventory")));
+    let name = value_of(words, option).filter(|_| is_limit && is_inventory)?;
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_alphanumeric() || "-_.*".contains(each));
+    is_name(name)
+        .then(|| format!("'--where name={name}' limits a run to a machine, '--where role=web' to those with a label"))
+}
+
+/// The hint for `-e @FILE`.
+fn values_in_file(words: &[OsString], option: &str, command: &clap::Command) -> Option<String> {
+    let is_set = matches!(option, "-e" | "--extra-vars" | "--var") && has_long(command, "parameters-file");
+    let file = value_of(words, option)?.strip_prefix('@').filter(|_| is_set)?;
+    Some(format!("'--parameters-file {}' names a file with parameters", file.escape_debug()))
 }
 
 /// The hint for a second document.

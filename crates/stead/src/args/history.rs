@@ -133,6 +133,9 @@ pub(super) enum HistoryCommand {
         /// Print a page about it instead, for a browser
         #[arg(long)]
         html: bool,
+        /// One line for each instance that changed or failed, without what differs
+        #[arg(long, conflicts_with = "html")]
+        brief: bool,
         #[command(flatten)]
         fleet: Fleet,
     },
@@ -151,8 +154,9 @@ impl From<History> for HistoryRequest {
         let fleet = history.fleet.request(None);
         let (shows, fleet) = match history.command {
             Some(HistoryCommand::Show { run, html: true, .. }) => (HistoryView::Page(run), fleet),
-            Some(HistoryCommand::Show { run, html: false, fleet: own }) => {
-                (HistoryView::Run(run), own.request(None).or(fleet))
+            Some(HistoryCommand::Show { run, html: false, brief, fleet: own }) => {
+                let detail = if brief { Detail::Brief } else { Detail::Full };
+                (HistoryView::Run(run, detail), own.request(None).or(fleet))
             }
             Some(HistoryCommand::Diff { first, second }) => (HistoryView::Difference(first, second), fleet),
             None => (HistoryView::Newest(history.lines), fleet),

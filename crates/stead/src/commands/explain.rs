@@ -1,7 +1,7 @@
 //! `explain`: the reference of a resource, one of its properties, a function, a key of documents, a word or a code.
 
 use stead_core::diag;
-use stead_core::document::{self, Part, TOPICS};
+use stead_core::document::{self, OtherType, Part, TOPICS};
 use stead_core::expr;
 use stead_core::manifest::Implementation;
 use stead_core::text;
@@ -22,16 +22,19 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
         print(&subjects());
         return Exit::Success;
     };
-    let found = code(subject).or_else(|| word(subject)).or_else(|| keys(subject)).or_else(|| foreign(subject));
-    let found = match found.or_else(|| of_others(subject)) {
-        Some(text) => Ok(text),
-        None if is_below_a_key(subject) => {
-            let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
-            Err(Unknown::hinted(subject, paths.iter().map(String::as_str)))
-        }
-        None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id))),
-        None => resource(subject, &|| env.host.session(input::current_folder())),
-    };
+    let own = code(subject).or_else(|| word(subject)).or_else(|| keys(subject));
+    let found =
+        match own.or_else(|| other_type(subject)).or_else(|| foreign(subject)).or_else(|| fact_of_others(subject)) {
+            Some(text) => Ok(text),
+            None if is_below_a_key(subject) => {
+                let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
+                Err(Unknown::hinted(subject, paths.iter().map(String::as_str)))
+            }
+            None if looks_like_a_code(subject) => {
+                Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id)))
+            }
+            None => resource(subject, &|| env.host.session(input::current_folder())),
+        };
     match found {
         Ok(text) => {
             print(&visible_but(&text, &['\n', '\t']));
@@ -126,7 +129,7 @@ fn word(subject: &str) -> Option<String> {
     });
     let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
     let parts: Vec<String> = [topic, function(subject)].into_iter().flatten().collect();
-    let others = || resource().or_else(|| of_others(subject));
+    let others = || resource().or_else(|| other_type(subject));
     (!parts.is_empty()).then(|| parts.into_iter().chain(others()).collect::<Vec<_>>().join("\n"))
 }
 
@@ -147,12 +150,22 @@ fn foreign(subject: &str) -> Option<String> {
     (!lines.is_empty()).then(|| format!("'{subject}' is a word of other tools.\n\n{lines}"))
 }
 
-/// A resource or a fact that other tools have under this name.
-fn of_others(subject: &str) -> Option<String> {
-    let is_own = || built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
-    if let Some(name) = document::type_of_others(subject).filter(|_| !is_own()) {
-        return Some(format!("'{subject}' of other tools is the resource '{name}': stead explain {name}\n"));
-    }
+/// A type of another tool, and what it is here.
+fn other_type(subject: &str) -> Option<String> {
+    let is_own = built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
+    let meant = document::other_type(subject).filter(|_| !is_own)?;
+    let words = foreign(subject).unwrap_or_default();
+    let text = match meant {
+        OtherType::Type(meant) => {
+            format!("'{subject}' of other tools is the resource {meant}: stead explain {meant}\n")
+        }
+        OtherType::Advice(advice) => format!("'{subject}' is a resource of other tools: {advice}\n"),
+    };
+    Some(if words.is_empty() { text } else { format!("{text}\n{words}") })
+}
+
+/// A fact that other tools have under this name.
+fn fact_of_others(subject: &str) -> Option<String> {
     let fact = expr::fact_of_others(subject).filter(|_| subject.starts_with("ansible_"))?;
     Some(format!("'{subject}' of other tools is the fact '{fact}': \"[facts('{fact}')]\" in an expression\n"))
 }

@@ -14,7 +14,7 @@ use stead_system::places;
 
 use super::page;
 use crate::exit::Exit;
-use crate::request::{HistoryRequest, HistoryView};
+use crate::request::{Detail, HistoryRequest, HistoryView};
 use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 
 /// The folder of recorded runs; `None` for a user without a home.
@@ -43,13 +43,15 @@ fn carried_out(request: &HistoryRequest) -> Result<(), Exit> {
     let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;
     let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
     match (&request.shows, &runs) {
-        (HistoryView::Run(run), Some(runs)) => show(runs, &chosen(run, &ids, &directory)?, request.output),
+        (HistoryView::Run(run, detail), Some(runs)) => {
+            show(runs, &chosen(run, &ids, &directory)?, (request.output, *detail))
+        }
         (HistoryView::Page(run), Some(runs)) => show_page(runs, &chosen(run, &ids, &directory)?),
         (HistoryView::Difference(first, second), Some(runs)) => {
             let (first, second) = (chosen(first, &ids, &directory)?, chosen(second, &ids, &directory)?);
             difference(runs, [&first, &second], request.output)
         }
-        (HistoryView::Run(run) | HistoryView::Page(run) | HistoryView::Difference(run, _), None) => {
+        (HistoryView::Run(run, _) | HistoryView::Page(run) | HistoryView::Difference(run, _), None) => {
             chosen(run, &ids, &directory).map(drop)
         }
         (HistoryView::Newest(most), runs) => {
@@ -154,11 +156,11 @@ fn show_page(runs: &RecordedRuns, id: &RunId) -> Result<(), Exit> {
     Ok(())
 }
 
-fn show(runs: &RecordedRuns, id: &RunId, output: Output) -> Result<(), Exit> {
+fn show(runs: &RecordedRuns, id: &RunId, (output, detail): (Output, Detail)) -> Result<(), Exit> {
     let Entry { content, .. } = Entry::read(runs, id);
     let run = content.map_err(|error| failed(&error))?;
     match output {
-        Output::Text => print_coloured(&text::show(id, &run)),
+        Output::Text => print_coloured(&text::show(id, &run, detail)),
         output => data_as(&json::history(id.as_str(), &run.history, run.is_running), output),
     }
     Ok(())

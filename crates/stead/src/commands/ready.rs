@@ -142,7 +142,10 @@ pub(super) fn load(
         let (there, help) = if root.exists() {
             ("is not a folder", "name the folder that holds the root of the operating system")
         } else {
-            ("does not exist", "create it: an empty folder is a system without any file")
+            (
+                "does not exist",
+                "name the folder that holds a system, such as one that `debootstrap` made; files alone can be managed below an empty one",
+            )
         };
         let message = format!("error: the system root '{}' {there}", root.display());
         return Err(Refusal::Request(vec![message, format!("help: {help}")]));

@@ -140,9 +140,13 @@ fn found(request: &UndoRequest) -> Result<Target, Exit> {
     };
     let (Some(runs), Some(keys)) = (runs, keys().map_err(|error| failed(&error))?) else { return Err(nothing()) };
     let found = Found { folder: runs, keys, ids };
+    let root = request.system_root.as_deref();
     let id = match request.run.as_deref() {
         Some(text) => history::chosen(text, &found.ids, &directory)?,
-        None => found.last(request.system_root.as_deref())?.ok_or_else(nothing)?,
+        None => found.last(root)?.ok_or_else(|| match found.elsewhere(root) {
+            Some(help) => unusable("no recorded run changed anything here", &help),
+            None => nothing(),
+        })?,
     };
     let run = found.folder.read(&id);
     if run.as_ref().is_ok_and(|run| run.is_running) {
@@ -221,6 +225,19 @@ impl Found {
             return Ok(Some(first.unwrap_or_else(|| id.clone())));
         }
         Ok(None)
+    }
+
+    /// Advice where no run changed this root: the last one that changed another.
+    fn elsewhere(&self, root: Option<&Path>) -> Option<String> {
+        let (id, other) = self.ids.iter().rev().find_map(|id| {
+            let bytes = self.folder.images(id).ok()??;
+            let scene = images::scene(&bytes, &self.keys).ok()??;
+            (scene.root.as_deref() != root).then_some((id, scene.root))
+        })?;
+        Some(match other.as_deref().map(Path::display) {
+            Some(other) => format!("run {id} changed another system: `stead undo --system-root {other}`"),
+            None => format!("run {id} changed this machine: leave out '--system-root'"),
+        })
     }
 
     /// What the last undo of a run kept, where that is to be gone on with: it is not over, and was not taken back itself.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use stead_core::bundle::Bundle;
+use stead_core::diag::{did_you_mean, nearest};
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, SourceId};
 use stead_core::value::{Object, Value};
@@ -20,7 +21,7 @@ use crate::commands;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Recipient, Text};
 use crate::process_env::ProcessEnv;
-use crate::terminal::{complain, show_findings};
+use crate::terminal::{complain, plain, show_findings};
 
 /// The delivery to the machines.
 pub(super) enum Parcel<'a> {
@@ -46,6 +47,26 @@ impl Parcel<'_> {
     pub(super) fn declared(&self) -> BTreeSet<String> {
         let Self::Document(_, delivery) = self else { return BTreeSet::new() };
         delivery.declared.keys().cloned().collect()
+    }
+
+    /// Warns of parameters of machines that the document declares under a similar name, for which they have no value. An inventory
+    /// is for many documents: what is not similar is for another one.
+    pub(super) fn warn_of_misspelt(&self, machines: &[Machine]) {
+        let Self::Document(_, delivery) = self else { return };
+        let mut seen = BTreeSet::new();
+        for machine in machines {
+            let has = |name: &str| machine.parameters.contains_key(name) || delivery.stated.contains_key(name);
+            let missing: Vec<&str> = delivery.declared.keys().map(String::as_str).filter(|name| !has(name)).collect();
+            let unknown = machine.parameters.keys().filter(|name| !delivery.declared.contains_key(*name));
+            for name in unknown.filter(|name| seen.insert((*name).clone())) {
+                let Some(meant) = nearest(name, missing.iter().copied()) else { continue };
+                let (name, machine) = (plain(name), &machine.name);
+                complain(&format!(
+                    "warning: the document has no parameter '{name}', which the machine '{machine}' has"
+                ));
+                complain(&format!("help: {}", did_you_mean(meant)));
+            }
+        }
     }
 
     /// The secrets that its document names, and where that lies; `None` where machines find secrets themselves.

@@ -74,9 +74,12 @@ fn refused(message: &str, help: &str) -> Exit {
 pub(super) fn named(texts: &[String], usual: Option<&UserName>) -> Result<Vec<Machine>, Exit> {
     let mut machines: Vec<Machine> = Vec::new();
     for text in texts {
-        let help =
+        const HELP: &str =
             "names have letters, digits, '.', '_' and '-'; for any other name, add a Host entry to ~/.ssh/config";
-        let mut machine = alone(text).map_err(|why| refused(&why, help))?;
+        let parts: Vec<&str> = text.split([',', ' ']).filter(|part| !part.is_empty()).collect();
+        let are_names = parts.len() > 1 && parts.iter().all(|part| alone(part).is_ok());
+        let several = are_names.then(|| format!("write '--host {}'", parts.join(" --host ")));
+        let mut machine = alone(text).map_err(|why| refused(&why, several.as_deref().unwrap_or(HELP)))?;
         machine.destination.user = machine.destination.user.or_else(|| usual.cloned());
         match machines.iter().find(|known| known.name == machine.name) {
             None => machines.push(machine),
@@ -121,11 +124,11 @@ fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
     }
     for label in named.into_iter().filter(|label| *label != "name" && !known.contains(label)) {
         complain(&format!("warning: no machine has the label '{label}'"));
-        if inventory.machines.iter().any(|machine| machine.name.as_str() == label) {
-            complain(&format!("help: it is the name of a machine: write name={label}"));
-        } else if let Some(near) = nearest(label, known.iter().copied()) {
-            complain(&format!("help: {}", did_you_mean(near)));
-        }
+        let labels = || match known.len() {
+            0 => "no machine has labels: `labels: {role: web}` at a machine gives it one".to_owned(),
+            _ => format!("the labels are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
+        };
+        complain(&format!("help: {}", inventory.advice_about_label(label).unwrap_or_else(labels)));
     }
     warn_of_unknown_values(filter, inventory);
 }
@@ -136,6 +139,12 @@ fn warn_of_unknown_values(filter: Option<&Filter>, inventory: &Inventory) {
     let Some(filter) = filter.filter(|filter| inventory.select(Some(filter)).next().is_none()) else { return };
     let mut named = BTreeSet::new();
     filter.labels(&mut |label| named.extend([label]));
+    if named
+        .iter()
+        .all(|label| *label == "name" || inventory.machines.iter().any(|each| each.labels.contains_key(*label)))
+    {
+        complain(&format!("warning: no machine matches '--where {filter}'"));
+    }
     for label in named {
         let values: BTreeSet<&str> = match label {
             "name" => inventory.machines.iter().map(|machine| machine.name.as_str()).collect(),
@@ -157,12 +166,19 @@ fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources, cancel: &Cancel) -
     } else {
         input::read(path).map_err(|error| {
             complain(&format!("error: {error}"));
+            let name = path.to_str().filter(|name| !name.contains('/') && MachineName::parse(name).is_ok());
+            if let Some(name) = name.filter(|_| !path.exists() && path.extension().is_none()) {
+                complain(&format!("help: '--hosts' names an inventory, and '--host {name}' a machine"));
+            }
             Exit::Unusable
         })?
     };
     // Passwords stand in inventories.
     let source = sources.add(Source::new(name, text).private());
     let (inventory, findings) = stead_hosts::read(source, sources);
+    if let Some(hidden) = stead_hosts::hidden(source, sources, &findings).filter(|_| !findings.is_empty()) {
+        sources.show_without(source, hidden);
+    }
     show_findings(&findings, sources);
     warn_of_folders(path);
     inventory.filter(|_| !any_error(&findings)).ok_or(Exit::Unusable)

@@ -165,7 +165,7 @@ pub(crate) fn history(mut request: HistoryRequest, env: &ProcessEnv) -> Exit {
     let HistoryRequest { runs, output, shows, .. } = request;
     let (run, newest) = match shows {
         HistoryView::Newest(newest) => (None, newest),
-        HistoryView::Run(run) | HistoryView::Page(run) => (Some(run), 0),
+        HistoryView::Run(run, _) | HistoryView::Page(run) => (Some(run), 0),
         HistoryView::Difference(..) => {
             complain("error: 'history diff' compares runs of this machine, not of others");
             return Exit::Unusable;

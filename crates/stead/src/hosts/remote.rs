@@ -166,7 +166,7 @@ fn of_words(work: Work, env: &ProcessEnv) -> Exit {
             commands::set(&SetRequest { resource, words, execution, asks: false, view: VIEW, fleet }, env)
         }
         Work::History { runs, run, newest } => {
-            let shows = run.map_or(HistoryView::Newest(newest), HistoryView::Run);
+            let shows = run.map_or(HistoryView::Newest(newest), |run| HistoryView::Run(run, Detail::Full));
             commands::history(&HistoryRequest { runs, output, shows, fleet })
         }
     }

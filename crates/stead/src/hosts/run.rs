@@ -40,6 +40,7 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
         }
         Errand::Words(work) => Parcel::Words(work),
     };
+    parcel.warn_of_misspelt(&machines);
     let way = way(&parcel, env, &machines, task, cancel)?;
     let mut outcomes = rolled_out(task, &machines, &parcel, &way);
     let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, (task, &parcel), &machines, &mut outcomes));

@@ -415,8 +415,8 @@ pub(crate) struct HistoryRequest {
 pub(crate) enum HistoryView {
     /// The newest ones, so many, a line each.
     Newest(usize),
-    /// The run of a name, or of the first characters of one.
-    Run(String),
+    /// The run of a name, or of the first characters of one, in so much detail.
+    Run(String, Detail),
     /// A page about such a run.
     Page(String),
     /// The differences between two such runs.

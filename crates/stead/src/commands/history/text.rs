@@ -20,6 +20,7 @@ use super::super::command_word;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values;
 use super::{Entry, Recorded};
+use crate::request::Detail;
 use crate::terminal::{self, natural_width, painted, plain, table};
 
 /// Runs in a table, one a line.
@@ -90,14 +91,18 @@ fn end(run: &Recorded) -> &'static str {
     if run.is_running { "running" } else { json::end_word(run.history.end()) }
 }
 
-/// A run, with every instance and every attempt at it.
-pub(super) fn show(id: &RunId, run: &Recorded) -> String {
+/// A run, with every instance and every attempt at it; in brief, a line for each instance that is not as it was before.
+pub(super) fn show(id: &RunId, run: &Recorded, detail: Detail) -> String {
     let history = &run.history;
     let Some(header) = &history.report.header else { return format!("Run {id}: {}\n", result(run)) };
     let (mode, document) = (header.mode, plain(&header.origin));
     let mut text = format!("Run {id}: {} of {document}, {}\n", command_word(mode), end(run));
     for (path, record) in history.instances() {
-        text += &instance(history, mode, path, record);
+        match detail {
+            Detail::Full => text += &instance(history, mode, path, record),
+            Detail::Brief if record.status() == Some(&Status::InState) => {}
+            Detail::Brief => text += &outcome(mode, path, record),
+        }
     }
     text += &report::totals(mode, &history.totals(), history.elapsed());
     // Writing to a string cannot fail.
@@ -108,11 +113,16 @@ pub(super) fn show(id: &RunId, run: &Recorded) -> String {
     text
 }
 
-fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
+/// How an instance ended, in one line.
+fn outcome(mode: Mode, path: &InstancePath, record: &Record) -> String {
     let ended = record.status().map(|status| wording(mode, status, record.effect()));
     let (sign, word, paint) = ended.unwrap_or(("!", "not finished", AnsiColor::Red));
-    let mut text = painted(paint, &format!("{sign} {}", heading(path, record.desired.as_deref())));
-    let _ = writeln!(text, "  {word}{}", record.why_ended().map(|why| reason(&why)).unwrap_or_default());
+    let heading = painted(paint, &format!("{sign} {}", heading(path, record.desired.as_deref())));
+    format!("{heading}  {word}{}\n", record.why_ended().map(|why| reason(&why)).unwrap_or_default())
+}
+
+fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
+    let mut text = outcome(mode, path, record);
     let attempts = history.attempts(path.node());
     for (at, each) in attempts.iter().enumerate() {
         text += &attempt(at + 1, each);
