@@ -25,7 +25,6 @@ const TYPES: &[(&[&str], OtherType)] = &[
             "file.copy",
             "tempfile",
             "assemble",
-            "concat",
             "file.serialize",
             "local_sensitive_file",
             "files",
@@ -270,6 +269,7 @@ const TYPES: &[(&[&str], OtherType)] = &[
         ],
         Type("Stead/Nftables"),
     ),
+    (&["echo"], Type("Microsoft.DSC.Debug/Echo")),
     (
         &["debug", "notify", "log", "message", "pause", "test.show_notification"],
         Advice("what a run does is in its report; a value is an output of the document: `outputs`"),

@@ -23,18 +23,16 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
         return Exit::Success;
     };
     let own = code(subject).or_else(|| word(subject)).or_else(|| keys(subject));
-    let found =
-        match own.or_else(|| other_type(subject)).or_else(|| foreign(subject)).or_else(|| fact_of_others(subject)) {
-            Some(text) => Ok(text),
-            None if is_below_a_key(subject) => {
-                let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
-                Err(Unknown::hinted(subject, paths.iter().map(String::as_str)))
-            }
-            None if looks_like_a_code(subject) => {
-                Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id)))
-            }
-            None => resource(subject, &|| env.host.session(input::current_folder())),
-        };
+    let others = || other_type(subject).or_else(|| foreign(subject)).or_else(|| advice_on_type(subject));
+    let found = match own.or_else(others).or_else(|| fact_of_others(subject)) {
+        Some(text) => Ok(text),
+        None if is_below_a_key(subject) => {
+            let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
+            Err(Unknown::hinted(subject, paths.iter().map(String::as_str)))
+        }
+        None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id))),
+        None => resource(subject, &|| env.host.session(input::current_folder())),
+    };
     match found {
         Ok(text) => {
             print(&visible_but(&text, &['\n', '\t']));
@@ -141,27 +139,32 @@ fn of_topic(topic: &document::Topic) -> String {
     format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
 }
 
+/// Returns whether a resource here or a property of one is called so.
+fn is_own(subject: &str) -> bool {
+    built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject))
+}
+
 /// A word of other tools, which a document says in another way. What a resource here is called is not foreign.
 fn foreign(subject: &str) -> Option<String> {
-    let is_own = built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
-    let meanings = if is_own { Vec::new() } else { document::foreign_meanings(subject) };
+    let meanings = if is_own(subject) { Vec::new() } else { document::foreign_meanings(subject) };
     let line = |(place, advice): &(&str, String)| format!("At {place}: {advice}\n");
     let lines: String = meanings.iter().map(line).collect();
     (!lines.is_empty()).then(|| format!("'{subject}' is a word of other tools.\n\n{lines}"))
 }
 
-/// A type of another tool, and what it is here.
+/// A type of another tool that is a resource here.
 fn other_type(subject: &str) -> Option<String> {
-    let is_own = built_in(subject).is_some() || properties().any(|(_, name)| name.eq_ignore_ascii_case(subject));
-    let meant = document::other_type(subject).filter(|_| !is_own)?;
-    let words = foreign(subject).unwrap_or_default();
-    let text = match meant {
-        OtherType::Type(meant) => {
-            format!("'{subject}' of other tools is the resource {meant}: stead explain {meant}\n")
-        }
-        OtherType::Advice(advice) => format!("'{subject}' is a resource of other tools: {advice}\n"),
-    };
-    Some(if words.is_empty() { text } else { format!("{text}\n{words}") })
+    let meant = document::type_of_others(subject).filter(|_| !is_own(subject))?;
+    let text = format!("'{subject}' of other tools is the resource {meant}: stead explain {meant}\n");
+    Some(foreign(subject).map_or_else(|| text.clone(), |words| format!("{text}\n{words}")))
+}
+
+/// A type of another tool that is none here: in words, what to write.
+fn advice_on_type(subject: &str) -> Option<String> {
+    match document::other_type(subject)? {
+        OtherType::Advice(advice) => Some(format!("'{subject}' is a resource of other tools: {advice}\n")),
+        OtherType::Type(_) => None,
+    }
 }
 
 /// A fact that other tools have under this name.
