@@ -356,19 +356,22 @@ impl Reader<'_> {
     pub(super) fn instance(&mut self, node: Node) -> Option<Instance> {
         let (span, mut entries) = self.object(node, "an instance")?;
         let outer = self.items.len();
-        let is_typed_elsewhere = tools::is_typed_elsewhere(&entries);
+        // Of most instances nothing is foreign, and nothing more is asked.
+        let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
+        let has_type = entries.iter().any(|entry| &*entry.key == "type");
+        let is_typed_elsewhere = !has_type && tools::is_typed_elsewhere(&entries);
         // What loops call their items is known in everything else of the instance.
         let copy = entries.iter_mut().find(|entry| &*entry.key == "copy" && entry.value.kind != Kind::Null);
         let copy =
             copy.map(|entry| std::mem::replace(&mut entry.value, Node { span: entry.key_span, kind: Kind::Null }));
         let mut parts =
             InstanceParts { copy: copy.map(|copy| self.loops(copy)).unwrap_or_default(), ..Default::default() };
-        if parts.copy.is_empty()
+        if is_foreign
+            && parts.copy.is_empty()
             && let Some(other) = entries.iter().find(|entry| foreign::is_loop(&entry.key))
         {
             parts.copy = [self.loop_of_others(other)].into();
         }
-        let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
         let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
         let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);
         for Entry { key, key_span, value } in entries {

@@ -18,14 +18,10 @@ pub(super) fn joined(document: &Document, sources: &Sources) -> Vec<Diagnostic> 
         let is_joined = matches!(node.kind, Kind::String(_))
             && written.contains('\n')
             && !written.starts_with(['|', '>', '"', '\'']);
-        let message = format!("the lines of '{}' are joined: YAML makes one line of them", entry.key);
-        let finding = Diagnostic::warning(&codes::JOINED, node.span, message);
-        is_joined.then(|| {
-            finding.with_help(format!(
-                "write '{}: |' in front of text whose lines stay apart, '>' where one line is meant",
-                entry.key
-            ))
-        })
+        let message = || format!("the lines of '{}' are joined: YAML makes one line of them", entry.key);
+        let help =
+            || format!("write '{}: |' in front of text whose lines stay apart, '>' where one line is meant", entry.key);
+        is_joined.then(|| Diagnostic::warning(&codes::JOINED, node.span, message()).with_help(help()))
     };
     texts.filter_map(warning).collect()
 }
