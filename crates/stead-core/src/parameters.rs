@@ -169,7 +169,7 @@ pub fn missing(parameter: &Parameter) -> Finding {
     let name = &parameter.name.value;
     let message = format!("parameter '{name}' has no value and no default");
     let help = if parameter.data_type.value.is_secure() {
-        format!("supply '{name}' in a parameters file")
+        format!("supply '{name}' with '--parameters-file FILE', or as STEAD_PARAM_{name} in the environment")
     } else {
         format!("pass --set {name}=VALUE, supply it in a parameters file, or declare a 'defaultValue'")
     };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::foreign::{ForeignWords, Site};
-use super::other_types::type_of_module;
+use super::other_types::{id_of_reference, type_of_module};
 use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, Meant};
 use crate::id::TypeName;
@@ -245,7 +245,18 @@ impl Reader<'_> {
         let named = site.value.and_then(Node::as_str).filter(|name| !name.contains(['/', ':', '[', '\'']));
         let (value, is_typed) = (site.value, site.type_name.is_some());
         let meaning = foreign::meaning(owner.foreign_words(), key, site);
+        let reference = value.and_then(Node::as_str).and_then(id_of_reference);
         self.report(match Meant::word(key, known.iter().copied()) {
+            _ if let (Some(foreign::Meaning::Key("dependsOn")), Some(id)) = (meaning, reference) => {
+                let written = format!("dependsOn: [\"{id}\"]");
+                let place = value.map_or(span, |value| span.to(value.span));
+                let finding = finding.with_help(format!("write `{}`", shown(&written)));
+                if self.written(place).is_some_and(|text| text.contains('\n') || text.starts_with('"')) {
+                    finding
+                } else {
+                    finding.with_fix(place, written)
+                }
+            }
             _ if let (Some(foreign::Meaning::Key("dependsOn")), Some(name)) = (meaning, named) => {
                 finding.with_help(format!(
                     "write `dependsOn: [\"[resourceId('TYPE', '{}')]\"]` with the type of that instance",

@@ -429,3 +429,15 @@ pub(super) fn type_of_module(key: &str) -> Option<String> {
     let first = letters.next().filter(|_| SAME.contains(&bare))?;
     Some(format!("Stead/{}{}", first.to_ascii_uppercase(), letters.as_str()))
 }
+
+/// The expression for the id of an instance that is written as a reference of Puppet, such as `Package['nginx']`. A `File` of Puppet
+/// may be three types here, so that the other instances must be known.
+pub(super) fn id_of_reference(text: &str) -> Option<String> {
+    let (word, rest) = text.split_once('[')?;
+    let name = rest.strip_suffix(']')?.trim_matches(['\'', '"']);
+    let is_type =
+        word != "File" && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(char::is_alphanumeric);
+    let is_name = !name.is_empty() && !name.contains(['\'', '"', '\\', '\n', '[', ']']);
+    let type_name = type_of_others(word).map_or_else(|| format!("Stead/{word}"), str::to_owned);
+    (is_type && is_name).then(|| format!("[resourceId('{type_name}', '{name}')]"))
+}
