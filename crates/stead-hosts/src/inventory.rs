@@ -7,7 +7,6 @@ use stead_core::value::Object;
 
 use crate::filter::Filter;
 use crate::name::{Address, MachineName, UserName};
-use crate::words;
 
 /// The machines that are known, in the order in which they were written. No name occurs twice.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -53,7 +52,9 @@ impl Inventory {
         if self.machines.iter().any(|machine| machine.name.as_str() == label) {
             return Some(format!("'{label}' is the name of a machine: write name={label}"));
         }
-        if let Some(known) = words::label_with(&self.machines, label) {
+        // A word may be the value that a label has at a machine.
+        let mut labels = self.machines.iter().flat_map(|machine| &machine.labels);
+        if let Some((known, _)) = labels.find(|(_, value)| *value == label) {
             return Some(format!("'{label}' is a value of the label '{known}': write {known}={label}"));
         }
         let known = self.machines.iter().flat_map(|machine| machine.labels.keys().map(String::as_str));

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use stead_core::text::{Kind, Node};
 
-use crate::inventory::Machine;
 use crate::name::{Address, MachineName};
 
 /// The meaning of a key of another tool at a machine: a key of machines.
@@ -185,12 +184,6 @@ pub(crate) fn as_machines(list: &Node) -> Option<String> {
         _ => format!("{name}: {{}}"),
     };
     Some(format!("a machine is called by its key: write `{form}` in place of `{written}`"))
-}
-
-/// The label of which a word is the value at a machine.
-pub(crate) fn label_with<'m>(machines: impl IntoIterator<Item = &'m Machine>, value: &str) -> Option<&'m str> {
-    let mut labels = machines.into_iter().flat_map(|machine| &machine.labels);
-    labels.find(|(_, known)| *known == value).map(|(label, _)| label.as_str())
 }
 
 /// The form of labels that are written as words, or as a comparison.

@@ -43,7 +43,10 @@ fn secrets_are_opened_and_never_shown() {
         assert!(exit == 0 && output.contains("<secureValue>"), "{output}");
     }
     let refused = [
-        ("[secret('None')]", "Secret 'None' not found [E0522]"),
+        (
+            "[secret('None')]",
+            "Secret 'None' not found (store it in the vault under this name, or correct the name) [E0522]",
+        ),
         ("[secret('MySecret', 'None')]", "Secret 'MySecret' not found in vault 'None'"),
         ("[secret('DuplicateSecret')]", "Multiple secrets with the same name 'DuplicateSecret'"),
     ];
