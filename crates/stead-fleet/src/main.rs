@@ -192,7 +192,7 @@ fn main() -> ExitCode {
     };
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     // Nobody reads where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "error: {}", error_chain(&*error));
+    let _ = std::io::stderr().write_all(format!("error: {}\n", error_chain(&*error)).as_bytes());
     ExitCode::FAILURE
 }
 
@@ -235,7 +235,8 @@ fn serve(Run { kept, serving }: Run) -> Result<(), Box<dyn Error>> {
     let reports = Duration::from_hours(24 * u64::from(serving.keep_reports));
     let (controller, stop) =
         Controller::start(&place, ControllerLimits { most_waiting: serving.most_waiting, reports })?;
-    let said = |text: String| writeln!(std::io::stderr(), "{text}");
+    // Each line in one piece, beside those of other threads and programs.
+    let said = |text: String| std::io::stderr().write_all((text + "\n").as_bytes());
     if !controller.hears_others() {
         said(
             "note: what other controllers write is seen every two seconds: hints do not arrive, as behind a pooler"

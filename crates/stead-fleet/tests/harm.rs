@@ -512,7 +512,7 @@ fn requests_of_whoever_means_no_good_keep_nobody_waiting() {
     drop((silent, open));
 }
 
-/// What connects while nobody is accepted waits in the system, and is not dropped: whoever is dropped tries again after a second at the earliest.
+/// Connections that come while nobody is accepted wait in the system, and are not dropped: whoever is dropped tries again after a second at the earliest.
 #[test]
 fn many_connections_at_once_wait_and_are_not_dropped() {
     let world = World::new();

@@ -162,7 +162,8 @@ mod tests {
         let (ended, end) = channel();
         let pool = WorkerPool::default();
         pool.submit(move || KEPT.with(|kept| *kept.borrow_mut() = Some(Kept(ended)))).unwrap();
-        end.recv().unwrap();
+        // It is due after a tenth of a second.
+        end.recv_timeout(Duration::from_mins(1)).unwrap();
         let (again, done) = channel();
         pool.submit(move || again.send(()).unwrap()).unwrap();
         done.recv().unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
-use stead_core::expr::FactKey;
+use stead_core::expr::{FactKey, FactPath, ValueKind, fact_path};
 use stead_core::text::SourceId;
 use stead_core::value::Value;
 use stead_host::facts::{Labels, Machine, machine_id};
@@ -35,6 +35,35 @@ fn now_stands_still_and_is_utc_with_nanoseconds() {
     assert_eq!(first, machine.fact(&FactKey::Now).unwrap());
     let text = first.as_str().unwrap();
     assert!(text.len() == "2026-01-01T00:00:00.000000000Z".len() && text.ends_with('Z'), "{text}");
+}
+
+/// A document that names another fact is refused before anything runs.
+#[test]
+fn every_fact_is_at_a_path_that_documents_may_name() {
+    fn look(path: &str, value: &Value, wrong: &mut Vec<String>) {
+        let kind = match value {
+            Value::Array(_) => ValueKind::Array,
+            Value::Bool(_) => ValueKind::Boolean,
+            Value::Number(_) => ValueKind::Number,
+            Value::Object(_) => ValueKind::Object,
+            Value::String(_) => ValueKind::String,
+            _ => ValueKind::Null,
+        };
+        match fact_path(path) {
+            FactPath::Named => return,
+            known if known == FactPath::Of(kind) => {}
+            known => wrong.push(format!("{path}: {known:?}, and is {kind:?}")),
+        }
+        for (name, value) in value.as_object().into_iter().flat_map(|object| object.iter()) {
+            look(&format!("{path}.{name}"), value, wrong);
+        }
+    }
+    let machine = machine(Path::new("/"), &[]);
+    let mut wrong = Vec::new();
+    for (name, value) in machine.facts().unwrap().as_object().unwrap() {
+        look(name, value, &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::name::{Address, MachineName};
 const MOST_LINES: usize = 200;
 const LONGEST: usize = 4 << 10;
 
-/// What a value is, by the keys above it.
+/// The role of a value, by the keys above it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// The inventory itself.

@@ -95,7 +95,7 @@ const ELSEWHERE: [(&[&str], &str); 5] = [
     (&["name", "id"], "remove it: a machine is called by its key below 'machines'"),
 ];
 
-/// What filters compare of machines most often.
+/// The properties that filters compare of machines most often.
 const LABELS: [&str; 20] = [
     "role",
     "env",

@@ -78,7 +78,7 @@ pub fn main() -> ExitCode {
     terminal::finish(exit).into()
 }
 
-/// What traces say: the version of DSC whose behaviour this is, which is all that `dsc --version` says, and whose it is.
+/// The version in traces: that of DSC whose behaviour this is, which is all that `dsc --version` says, and whose it is.
 fn version_as_dsc() -> String {
     format!("{} (stead {})", stead_engine::DSC_VERSION, env!("CARGO_PKG_VERSION"))
 }

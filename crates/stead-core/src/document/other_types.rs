@@ -1,6 +1,6 @@
 //! Types of resources that other tools have, and what they are here.
 
-/// What a type of another tool is here.
+/// The counterpart of a type of another tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OtherType {
     /// This type.
@@ -379,7 +379,7 @@ const COLLECTIONS: [&str; 7] = [
     "community.mysql.",
 ];
 
-/// What stands before the names in types that do not exist.
+/// The owners in types that do not exist, in front of the name.
 const OWNERS: [&str; 5] = ["stead/", "ansible/", "ansible.builtin/", "linux/", "nx/"];
 
 /// Modules of Ansible that have the name of a resource here.

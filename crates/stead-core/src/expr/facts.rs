@@ -84,7 +84,7 @@ pub const FAMILIES: &[(&str, &str)] = &[
     ("ubuntu", "Debian"),
 ];
 
-/// What other tools call a fact, in small letters, without `ansible_`, `_` and dots.
+/// The names of facts in other tools, in small letters, without `ansible_`, `_` and dots.
 const WORDS: &[(&[&str], &str)] = &[
     (&["osfamily", "family"], "os.family"),
     (

@@ -21,7 +21,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// A log that is longer than this is waited for and cut: somebody has read for very long.
 const VERY_LONG_LOG: i64 = 16 * LONG_LOG;
 
-/// Whether somebody was in the way, how many pages the log has, and how many of them are in the file.
+/// True if somebody was in the way, how many pages the log has, and how many of them are in the file.
 type Checkpointed = (bool, i64, i64);
 
 /// A connection to the file.

@@ -177,10 +177,11 @@ pub(crate) fn finish(exit: Exit) -> Exit {
     }
 }
 
-/// Prints a line for users on standard error.
+/// Prints a line for users on standard error: in one piece, so that no line of another program or of standard output gets into it.
 pub(crate) fn complain(text: &str) {
+    let line = for_users(text).into_owned() + "\n";
     let mut out = anstream::stderr().lock();
-    let _ = writeln!(out, "{}", for_users(text));
+    let _ = out.write_all(line.as_bytes());
 }
 
 /// Prints text for users on standard error, without a line break.
@@ -196,6 +197,6 @@ pub(crate) fn complain_coloured(text: &str) {
 
 /// Prints a line of JSON on standard error.
 pub(crate) fn complain_json(value: &Json) {
-    let mut out = io::stderr().lock();
-    let _ = writeln!(out, "{}", json(value));
+    let line = json(value) + "\n";
+    let _ = io::stderr().lock().write_all(line.as_bytes());
 }

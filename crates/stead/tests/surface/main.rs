@@ -21,6 +21,7 @@ mod report;
 mod schemas;
 mod secret_kinds;
 mod settings;
+mod streams;
 #[path = "../support/terminal.rs"]
 mod terminal;
 mod vscode;

@@ -14,7 +14,7 @@ const CLOSED: [(&str, &[&str]); 3] = [
 pub(super) struct Misspelling {
     /// The reason.
     pub(super) why: String,
-    /// What to do.
+    /// Advice.
     pub(super) help: String,
     /// The text to write in its place, if only one can be meant.
     pub(super) right: Option<String>,

@@ -113,11 +113,11 @@ const MOST_BEGINS: usize = 256;
 /// The longest expression that is looked for within a text, in bytes.
 const LONGEST: usize = 512;
 
-/// What texts are looked at with.
+/// The context of texts that are looked at.
 struct About<'a> {
     sources: &'a Sources,
     secrets: &'a [Diagnostic],
-    /// What the loops around call their items, and whether there is one.
+    /// The names of the items of the loops around.
     items: Vec<&'a str>,
     is_in_loop: bool,
     /// True if the innermost loop goes over the members of an object, which have `key` and `value`.
