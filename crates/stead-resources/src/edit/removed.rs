@@ -1,12 +1,14 @@
 //! Lines that an edit removes.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 use stead_core::destruction::ItemKind;
+
+use crate::part::lines::steps;
 
 /// The lines of a text that another one has nothing in place of.
 pub(crate) fn removed_lines(before: &str, after: &str) -> Vec<ItemKind> {
     let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
-    let gone = capture_diff_slices(Algorithm::Myers, &old, &new).into_iter().filter_map(|step| match step {
+    let gone = steps(&old, &new).into_iter().filter_map(|step| match step {
         DiffOp::Delete { old_index, old_len, .. } => Some(old_index..old_index + old_len),
         _ => None,
     });
