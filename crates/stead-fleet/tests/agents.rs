@@ -249,6 +249,12 @@ fn a_machine_joins_behind_a_proxy_follows_and_reports_also_when_the_controller_w
     let machines = || site.operator(&shop.ann, "GET", "/v1/machines", b"").json();
     let applied = json!({"channel": "web", "number": 2});
     until(|| (machines()["items"][0]["said"]["applied"] == applied).then_some(()));
+    // A bundle comes with the answer, unless it is long.
+    assert!(proxy.was_asked_for("/v1/source/roster") && !proxy.was_asked_for("/v1/source/blobs/"));
+    let long = "long ".repeat(20_000);
+    shop.publish(&site, &long);
+    shop.until_page(&long);
+    assert!(proxy.was_asked_for("/v1/source/blobs/"));
     let numbers: Vec<u64> = shop.reports(&site).iter().map(|report| report["number"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted_by(|one, next| one > next), "one is there twice: {numbers:?}");
     assert!(!web.directory.join("controller/token").exists(), "the token is used up");

@@ -42,6 +42,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Over how long machines are spread that lost their controller, and how long it may take until all are current, in milliseconds.
 const SPREAD: u64 = 10_000;
 const CURRENT: u64 = 12_000;
+/// After how long it is given up that machines come back, and that anything else happens.
+const PATIENCE: Duration = Duration::from_millis(2 * CURRENT);
+const LONGEST: Duration = Duration::from_mins(5);
 /// How often a machine reports, in milliseconds.
 const REPORTS: (u64, u64) = (2_000, 6_000);
 /// How long machines live with the controller before it ends.
@@ -193,17 +196,17 @@ impl Fleet {
         machine
     }
 
-    /// Waits until it is so, or says how far it came.
-    async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let began = Instant::now();
+    /// Waits until it is so and prints how long that took, or says how far it came within that time.
+    async fn until(&self, what: &str, longest: Duration, is_so: impl Fn() -> bool) {
+        let (began, used) = (Instant::now(), processor_of("self"));
         while !is_so() {
             let having: Vec<_> = self.having.iter().map(|count| count.load(Ordering::SeqCst)).collect();
             let waiting = self.waiting.load(Ordering::SeqCst);
-            let longest =
-                Duration::from_mins(5) + Duration::from_millis(100) * u32::try_from(self.staged.len()).unwrap();
-            assert!(began.elapsed() < longest, "not {what}: {having:?} have releases, {waiting} wait");
+            assert!(began.elapsed() < longest, "not {what} in {longest:?}: {having:?} have releases, {waiting} wait");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        let used = processor_of("self").saturating_sub(used);
+        println!("   {what} after {:.1?}, and {used:.1?} of the machines' processors", began.elapsed());
     }
 
     /// Has everything done that an operator must do.
@@ -299,10 +302,10 @@ fn comes_back(state: &Path, disk: Option<&mut Disk>) {
             simulated.into_iter().enumerate().map(|(at, machine)| tokio::spawn(Arc::clone(&fleet).live(at, machine)));
         let live: Vec<_> = live.collect();
         let has = |number: usize| fleet.having[number].load(Ordering::SeqCst) == machines;
-        fleet.until("each has the first release", || has(1)).await;
+        fleet.until("each has the first release", LONGEST, || has(1)).await;
         tokio::time::sleep(QUIET).await;
         // Of many, one is always about to ask again.
-        fleet.until("all wait", || fleet.waiting.load(Ordering::SeqCst) >= machines - machines / 100).await;
+        fleet.until("all wait", LONGEST, || fleet.waiting.load(Ordering::SeqCst) >= machines - machines / 100).await;
         let (from, used) = (fleet.now(), processor_of("self"));
         fleet.late.store(0, Ordering::SeqCst);
         match disk {
@@ -313,7 +316,7 @@ fn comes_back(state: &Path, disk: Option<&mut Disk>) {
         println!("it listens again after {} ms", fleet.now() - from);
         operator.sign();
         fleet.operate(&mut operator).await;
-        fleet.until("each has the second release", || has(2)).await;
+        fleet.until("each has the second release", PATIENCE, || has(2)).await;
         println!(
             "since then the controller needs {:.1?} of the processors, and the machines {:.1?}",
             controller.processor(),
@@ -321,7 +324,7 @@ fn comes_back(state: &Path, disk: Option<&mut Disk>) {
         );
         said(&fleet, from);
         fleet.is_quiet.store(true, Ordering::SeqCst);
-        fleet.until("each knows its reports kept", || fleet.unknown.load(Ordering::SeqCst) == 0).await;
+        fleet.until("each knows its reports kept", LONGEST, || fleet.unknown.load(Ordering::SeqCst) == 0).await;
         fleet.ends.store(true, Ordering::SeqCst);
         let mut ended = Vec::new();
         for machine in live {

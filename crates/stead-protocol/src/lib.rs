@@ -12,12 +12,14 @@
 //!
 //! - [`Machine::next`] is when [`MachineEvent::Time`] is due, by [`Now::passed`]; it may come earlier or later.
 //! - A look reads the files of the releases by requests that [`Machine::ask`] signs, each sent by whoever looks; its answer is handed to
-//!   the machine as well, since it can have a session key. [`SourceFile`](stead_release::SourceFile)s have their paths by [`source_path`].
+//!   the machine as well, since it can have a session key. [`SourceFile`](stead_release::SourceFile)s have their paths by [`source_path`];
+//!   [`KnownFiles`] says which of them need not be asked for.
 //! - A machine that begins again is made anew of the last [`MachineMemory`] that was kept. Nothing else survives.
 //! - [`MachineEvent::Is`] comes at the beginning and whenever its condition changed, a new report included.
 //! - Everything random comes from the seed: the same events at the same times have the same actions.
 
 mod exchange;
+mod files;
 mod machine;
 mod message;
 mod outgoing;
@@ -27,6 +29,7 @@ mod session;
 mod shown;
 
 pub use exchange::{Condition, Heartbeat, Life, MachineAnswer, MachineCall, SentReport, hold_header};
+pub use files::{KnownFile, KnownFiles};
 pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, MachineMemory, Membership, Now};
 pub use outgoing::LeftOut;
 
@@ -67,6 +70,8 @@ pub const LONGEST_ENROLMENT: usize = 16 << 10;
 pub const LONGEST_BODY: usize = 1 << 20;
 /// The longest content that operators store, in bytes.
 pub const LONGEST_BLOB: usize = 64 << 20;
+/// The longest bundle that comes with an answer, in bytes. A longer one is asked for by its name, part by part.
+pub const LONGEST_ANSWERED_BUNDLE: usize = 64 << 10;
 /// How many releases an answer has: a machine that is further behind asks again.
 pub const MOST_RELEASES: u64 = 32;
 /// How many reports are in a batch.

@@ -37,6 +37,10 @@ pub struct DesiredAnswer {
     pub number: u64,
     /// The releases behind the one that it stated, in their order, with their signatures.
     pub releases: Vec<String>,
+    /// The bundle of the release that it should come to, if that is behind the one that it stated, and the bundle is a short text.
+    /// Any other bundle is asked for by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
     /// How many lists of signers there are.
     pub signers: u64,
     /// The number of the roster.

@@ -105,13 +105,23 @@ impl Fleet {
     /// Returns a roster that the list in force has signed, and that is not older than the one known before.
     pub fn roster(&self, bytes: &[u8], known: Option<&Numbered>) -> Result<Signed<Roster>, ReleaseRefusal> {
         let signed = self.roster_of_its_time(bytes)?;
-        let link = &signed.statement().link;
+        self.is_newest(&signed.statement().link, &signed.digest(), known)?;
+        Ok(signed)
+    }
+
+    /// Checks that a roster, which its list has signed, is of the list in force and not older than the one known before.
+    pub(crate) fn is_newest(
+        &self,
+        link: &ChainLink,
+        digest: &Digest,
+        known: Option<&Numbered>,
+    ) -> Result<(), ReleaseRefusal> {
         if let Some(known) = known {
             match link.number.cmp(&known.number) {
                 std::cmp::Ordering::Less => {
                     return Err(ReleaseRefusal::Older { found: link.number, floor: known.number });
                 }
-                std::cmp::Ordering::Equal if signed.digest() != known.digest => {
+                std::cmp::Ordering::Equal if *digest != known.digest => {
                     return Err(ReleaseRefusal::Forked(link.number));
                 }
                 _ => {}
@@ -120,7 +130,12 @@ impl Fleet {
         if self.former.iter().any(|former| former.list.digest == link.signers) {
             return Err(retired(&link.signers));
         }
-        Ok(signed)
+        Ok(())
+    }
+
+    /// Returns whether a statement is of this fleet, and of a list of signers that it had.
+    pub(crate) fn knows(&self, link: &ChainLink) -> bool {
+        self.is_ours(link).is_ok() && self.list(&link.signers).is_ok()
     }
 
     /// Returns the roster that the next one is made of: one that the list in force has signed, or the last one of the lists before.
@@ -134,7 +149,7 @@ impl Fleet {
     }
 
     /// Returns a roster that the list in force has signed, or a former one that does not sign any more.
-    fn roster_of_its_time(&self, bytes: &[u8]) -> Result<Signed<Roster>, ReleaseRefusal> {
+    pub(crate) fn roster_of_its_time(&self, bytes: &[u8]) -> Result<Signed<Roster>, ReleaseRefusal> {
         let signed = Signed::<Roster>::parse(bytes)?;
         let link = &signed.statement().link;
         self.is_ours(link)?;

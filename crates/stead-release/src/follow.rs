@@ -9,12 +9,13 @@ use stead_hosts::MachineName;
 use crate::envelope::{Envelope, EnvelopeAddress};
 use crate::file::SourceFile;
 use crate::fleet::Fleet;
+use crate::known_roster::{KnownRoster, OwnRoster};
 use crate::machine::MachineKeys;
 use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
 use crate::secrets::ReleaseSecrets;
 use crate::signed::Signed;
-use crate::statements::{Numbered, Release, Roster, RosterHold, RosterMachine};
+use crate::statements::{Numbered, Release, RosterHold, RosterMachine};
 use crate::walk::{Floor, Walk};
 
 /// The newest of each statement that a machine has seen.
@@ -41,6 +42,8 @@ pub struct FleetFollower<'a, Fact> {
     pub machine: &'a str,
     /// Its keys, if it has any.
     pub keys: Option<&'a MachineKeys>,
+    /// The roster that it read last.
+    pub roster: &'a KnownRoster,
     /// Its own facts, by their paths.
     pub fact: Fact,
     /// The time by its clock.
@@ -106,12 +109,15 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
     ) -> Result<(), Obstacle<E>> {
         let fleet = self.fleet(&mut decision.memory, fetch)?;
         decision.fleet = Some(fleet.name().clone());
-        let roster = read(SourceFile::Roster, fetch, |bytes| fleet.roster(bytes, decision.memory.roster.as_ref()))?;
-        let Roster { link, machines, floors, .. } = roster.statement();
-        decision.memory.roster = Some(Numbered { number: link.number, digest: roster.digest() });
+        let roster = read(SourceFile::Roster, fetch, |bytes| {
+            let roster = self.roster.read(bytes, self.machine, &fleet)?;
+            fleet.is_newest(&roster.link, &roster.digest, decision.memory.roster.as_ref())?;
+            Ok(roster)
+        })?;
+        let OwnRoster { link, digest, floors, machine, .. } = &*roster;
+        decision.memory.roster = Some(Numbered { number: link.number, digest: digest.clone() });
         decision.memory.time = decision.memory.time.max(link.made);
-        let machine = machines.iter().find(|(name, _)| name.as_str() == self.machine).map(|(_, machine)| machine);
-        let machine = machine.ok_or_else(|| {
+        let machine = machine.as_ref().ok_or_else(|| {
             Obstacle::Refused(SourceFile::Roster, ReleaseRefusal::NotInRoster(self.machine.to_owned()))
         })?;
         self.is_machine(machine).map_err(|refusal| Obstacle::Refused(SourceFile::Roster, refusal))?;

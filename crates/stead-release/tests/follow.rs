@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use serde_json::Map;
 use stead_hosts::MachineName;
 use stead_release::{
-    ChainLink, Decision, Digest, Envelope, EnvelopeAddress, Fleet, FleetFollower, FleetMemory, MachineKeys,
-    MachineSecret, Name, Numbered, Obstacle, Release, ReleaseSecrets, Root, Roster, RosterHold, RosterMachine,
-    SealedParameters, Signable, Signed, Signers, SourceFile, Succession,
+    ChainLink, Decision, Digest, Envelope, EnvelopeAddress, Fleet, FleetFollower, FleetMemory, KnownRoster,
+    MachineKeys, MachineSecret, Name, Numbered, Obstacle, Release, ReleaseSecrets, Root, Roster, RosterHold,
+    RosterMachine, SealedParameters, Signable, Signed, Signers, SourceFile, Succession,
 };
 use support::Key;
 
@@ -141,20 +141,37 @@ struct Machine {
     root: Digest,
     memory: FleetMemory,
     keys: Option<MachineKeys>,
+    roster: KnownRoster,
 }
 
 impl Machine {
     fn of(source: &Source) -> Self {
-        Self { root: source.fleet.root().clone(), memory: FleetMemory::default(), keys: None }
+        Self {
+            root: source.fleet.root().clone(),
+            memory: FleetMemory::default(),
+            keys: None,
+            roster: KnownRoster::default(),
+        }
     }
 
-    fn follower(&self, now: i64) -> FleetFollower<'_, impl Fn(&str) -> Option<String>> {
+    fn follower(&self, now: i64) -> FleetFollower<'_, impl Fn(&str) -> Option<String> + use<>> {
         let fact = |path: &str| (path == "os.family").then(|| "Debian".to_owned());
-        FleetFollower { root: &self.root, machine: "web1", keys: self.keys.as_ref(), fact, now: time(now) }
+        let Self { root, keys, roster, .. } = self;
+        FleetFollower { root, machine: "web1", keys: keys.as_ref(), roster, fact, now: time(now) }
     }
 
     fn look_at(&mut self, now: i64, fetch: impl Fn(&SourceFile) -> Result<Option<Vec<u8>>, ()>) -> Decision<()> {
-        let decision = self.follower(now).decide(&self.memory, fetch);
+        let given = RefCell::new(BTreeMap::new());
+        let decision = self
+            .follower(now)
+            .decide(&self.memory, |file| given.borrow_mut().entry(file.clone()).or_insert_with(|| fetch(file)).clone());
+        // The roster that is known changes what it costs, and nothing else.
+        let anew = FleetFollower { roster: &KnownRoster::default(), ..self.follower(now) };
+        let anew = anew.decide(&self.memory, |file| given.borrow()[file].clone());
+        let said = |of: &Decision<()>| {
+            (of.memory.clone(), of.fleet.clone(), of.labels.clone(), of.release.clone(), of.obstacle.clone())
+        };
+        assert_eq!(said(&decision), said(&anew));
         self.memory = decision.memory.clone();
         decision
     }
@@ -280,9 +297,11 @@ fn a_source_that_goes_back_is_refused_whatever_the_clock_says() {
                 None => drop(files.remove(*path)),
             }
         }
-        let mut machine = Machine { root: machine.root.clone(), memory: memory.clone(), keys: None };
+        let mut machine = Machine { root: machine.root.clone(), memory: memory.clone(), ..Machine::of(&source) };
         let decision = machine.look_at(10, |file| Ok(files.get(&file.to_string()).cloned()));
         assert_eq!(machine.memory, memory, "nothing is forgotten");
+        let again = machine.look_at(10, |file| Ok(files.get(&file.to_string()).cloned()));
+        assert_eq!(seen(&again), seen(&decision), "a roster that was refused is refused when it is known");
         seen(&decision)
     };
     assert_eq!(shown(&[("roster", before.get("roster"))]), refused("E1411 roster"));

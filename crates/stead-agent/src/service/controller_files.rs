@@ -1,6 +1,5 @@
 //! The files of the releases that a controller serves. It says which release of which channel comes next; everything is checked here.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
@@ -8,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use stead_protocol::{DesiredAnswer, EPOCH, MachineAnswer, source_path};
-use stead_release::{Name, Release, Signed, SourceFile};
+use stead_protocol::{EPOCH, KnownFile, KnownFiles, MachineAnswer, source_path};
+use stead_release::{Name, SourceFile};
 use stead_resources::exchange::ExchangeAnswer;
 use stead_resources::transfer::TransferStart;
 use stead_system::fs::reason;
@@ -18,39 +17,20 @@ use super::Agent;
 use super::controller::Controller;
 use crate::follow::{Fetch, FetchError, grown, longest};
 
-/// How many bytes of statements are kept between two looks.
-const MOST_KEPT: usize = 8 << 20;
 /// How often a request is made whose proof was refused: with another session, or a higher number.
 const TRIES: usize = 2;
 
 /// The files of a controller.
-///
-/// Guarantees: nothing is taken of the channel that the controller names behind the release that it names. What was fetched is kept for
-/// the next look, until one does not end well.
 pub(super) struct ControllerFiles {
     agent: Arc<Agent>,
     controller: Arc<Controller>,
     place: PathBuf,
-    desired: Option<DesiredAnswer>,
-    known: BTreeMap<SourceFile, Vec<u8>>,
-    roster: u64,
-    has_ended: bool,
+    known: KnownFiles,
 }
 
 impl ControllerFiles {
     pub(super) fn new(agent: Arc<Agent>, controller: Arc<Controller>, place: PathBuf) -> Self {
-        let known = BTreeMap::new();
-        Self { agent, controller, place, desired: None, known, roster: 0, has_ended: true }
-    }
-
-    /// Returns whether a file is behind what the controller names.
-    fn is_later(&self, file: &SourceFile) -> bool {
-        let Some(desired) = &self.desired else { return false };
-        match file {
-            SourceFile::Signers(number) => *number > desired.signers,
-            SourceFile::Release(channel, number) => channel.to_string() == desired.channel && *number > desired.number,
-            _ => false,
-        }
+        Self { agent, controller, place, known: KnownFiles::default() }
     }
 
     fn ask(&self, file: &SourceFile, range: Option<&str>) -> Result<Option<ExchangeAnswer>, FetchError> {
@@ -104,51 +84,25 @@ impl ControllerFiles {
             }
         }
     }
-
-    fn keep(&mut self, file: &SourceFile, content: &[u8]) {
-        let kept: usize = self.known.values().map(Vec::len).sum();
-        if kept + content.len() > MOST_KEPT {
-            self.known.clear();
-        }
-        self.known.insert(file.clone(), content.to_owned());
-    }
 }
 
 impl Fetch for ControllerFiles {
     fn begin(&mut self) -> Result<(), FetchError> {
-        self.desired = self.controller.newest();
-        // What was wrong may be right when it is fetched again.
-        if !std::mem::take(&mut self.has_ended) {
-            self.known.clear();
-        }
-        let Some(desired) = &self.desired else { return Ok(()) };
-        if desired.roster != self.roster {
-            self.known.remove(&SourceFile::Roster);
-            self.roster = desired.roster;
-        }
-        for text in desired.releases.clone() {
-            let Ok(signed) = Signed::<Release>::parse(text.as_bytes()) else { continue };
-            let Release { link, channel, .. } = signed.statement();
-            let file = SourceFile::Release(channel.clone(), link.number);
-            self.keep(&file, text.as_bytes());
-        }
+        self.known.begin(self.controller.newest());
         Ok(())
     }
 
     fn file(&mut self, file: &SourceFile) -> Result<Option<Vec<u8>>, FetchError> {
+        match self.known.find(file) {
+            KnownFile::Here(content) => return Ok(Some(content.to_vec())),
+            KnownFile::Absent => return Ok(None),
+            KnownFile::Unknown => {}
+        }
         if let SourceFile::Blob(name) = file {
             return grown(&self.place, name, |start, to| self.parts(file, start, to));
         }
-        if self.is_later(file) {
-            return Ok(None);
-        }
-        if let Some(known) = self.known.get(file) {
-            return Ok(Some(known.clone()));
-        }
         let Some(answer) = self.ask(file, None)? else { return Ok(None) };
-        if !matches!(file, SourceFile::Envelope(..)) {
-            self.keep(file, &answer.body);
-        }
+        self.known.keep(file.clone(), answer.body.as_slice().into());
         Ok(Some(answer.body))
     }
 
@@ -157,11 +111,11 @@ impl Fetch for ControllerFiles {
     }
 
     fn channel(&self) -> Option<Name> {
-        self.desired.as_ref()?.channel.parse().ok()
+        self.known.channel()
     }
 
     fn ended(&mut self, is_done: bool) {
-        self.has_ended = is_done;
+        self.known.ended(is_done);
         self.controller.looked(&self.agent, is_done);
     }
 }

@@ -15,8 +15,8 @@ use stead_core::text::Limits;
 use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_release::{
-    Digest, FleetFollower, MachineKeys, MachineReport, Name, Obstacle, Release, ReleaseRefusal, ReleaseSecrets,
-    RosterHold, SealedParameters, Signed, SourceFile,
+    Digest, FleetFollower, KnownRoster, MachineKeys, MachineReport, Name, Obstacle, Release, ReleaseRefusal,
+    ReleaseSecrets, RosterHold, SealedParameters, Signed, SourceFile,
 };
 use stead_system::Cancel;
 use stead_system::fs::User;
@@ -49,6 +49,7 @@ struct Reading {
     source: SourceAddress,
     cancel: Cancel,
     fetch: Box<dyn Fetch>,
+    roster: KnownRoster,
     controller: Option<Arc<Controller>>,
 }
 
@@ -105,7 +106,7 @@ impl Reader {
     }
 
     /// What reads the source of what is followed, as long as that is so; `None` if it is not so any more.
-    fn of(&mut self, followed: &Followed, agent: &Arc<Agent>) -> Result<Option<&mut dyn Fetch>, Refused> {
+    fn of(&mut self, followed: &Followed, agent: &Arc<Agent>) -> Result<Option<&mut Reading>, Refused> {
         let source = &followed.source;
         let known = self.of.take().filter(|known| known.source == *source && !known.cancel.is_cancelled());
         let known = if let Some(known) = known {
@@ -122,7 +123,7 @@ impl Reader {
         if !is_followed {
             inner.following.leave();
         }
-        Ok(is_followed.then_some(&mut *known.fetch))
+        Ok(is_followed.then_some(known))
     }
 }
 
@@ -136,7 +137,7 @@ impl Reading {
             let files = ControllerFiles::new(Arc::clone(agent), Arc::clone(&controller), place.join("controller"));
             (Box::new(files) as Box<dyn Fetch>, Some(controller))
         };
-        Ok(Self { source: source.clone(), cancel, fetch, controller })
+        Ok(Self { source: source.clone(), cancel, fetch, roster: KnownRoster::default(), controller })
     }
 }
 
@@ -200,9 +201,9 @@ impl Agent {
         let mut fleet = None;
         let looked = match reader.of(&following.followed, self) {
             Ok(None) => return Duration::ZERO,
-            Ok(Some(fetch)) if !fetch.is_ready() => return every,
-            Ok(Some(fetch)) => {
-                let looked = self.look(following, fetch, &mut fleet);
+            Ok(Some(Reading { fetch, .. })) if !fetch.is_ready() => return every,
+            Ok(Some(Reading { fetch, roster, .. })) => {
+                let looked = self.look(following, (&mut **fetch, roster), &mut fleet);
                 // Until it is looked at again, everything is done of a machine that is held.
                 fetch.ended(matches!(looked, Ok(()) | Err(Trouble::Held(_))));
                 looked
@@ -268,7 +269,12 @@ impl Agent {
         view.offline = reason.map(|reason| Offline { since, reason });
     }
 
-    fn look(&self, following: &Following, fetch: &mut dyn Fetch, fleet: &mut Option<Name>) -> Result<(), Trouble> {
+    fn look(
+        &self,
+        following: &Following,
+        (fetch, roster): (&mut dyn Fetch, &KnownRoster),
+        fleet: &mut Option<Name>,
+    ) -> Result<(), Trouble> {
         fetch.begin()?;
         let session = self.job_host.host.session(std::path::Path::new("/"));
         let Following { followed, memory, .. } = following;
@@ -277,6 +283,7 @@ impl Agent {
             root: &followed.root,
             machine: &followed.machine,
             keys: Some(&keys),
+            roster,
             fact: |path: &str| session.machine().facts().ok().and_then(|facts| fact_at(facts, path)),
             now: Timestamp::now(),
         };

@@ -16,7 +16,7 @@ use hyper::{HeaderMap, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use stead_hosts::MachineName;
-use stead_release::{Digest, MachineRequest, PublicKey, are_labels};
+use stead_release::{Digest, MachineRequest, PublicKey, Release, Signed, are_labels};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -25,8 +25,8 @@ use super::reply::{Reply, bad, bytes_of, json, later, said, with};
 use super::{Controller, PATIENCE};
 use crate::store::{Chain, Enrolment, FleetStore, Standing, StoreWrite, Unit, Written, labels_text};
 use stead_protocol::{
-    Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
-    LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, Proof, Route,
+    Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_ANSWERED_BUNDLE, LONGEST_BLOB, LONGEST_BODY,
+    LONGEST_ENROLMENT, LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, Proof, Route,
 };
 
 /// How long a body may take.
@@ -420,9 +420,21 @@ impl Controller {
     ) -> Result<Bytes, Box<Reply>> {
         let (chain, count) = (Chain::Channel(channel.clone()), number.saturating_sub(after).min(MOST_RELEASES));
         let found = self.read(move |store| store.statements(&chain, after, count)).await?;
+        let bundle = match found.last().filter(|release| release.number == number) {
+            Some(release) => self.answered_bundle(&release.body).await,
+            None => None,
+        };
         let releases = found.iter().map(|release| String::from_utf8_lossy(&release.body).into_owned()).collect();
-        let answer = DesiredAnswer { channel: channel.to_string(), number, releases, signers, roster };
+        let answer = DesiredAnswer { channel: channel.to_string(), number, releases, bundle, signers, roster };
         serde_json::to_vec(&answer).map(Bytes::from).map_err(|error| Box::new(later(error)))
+    }
+
+    /// The bundle of a release, if it is short enough to come with the answer, and text as the answer is. Whoever does not get it asks for it.
+    async fn answered_bundle(&self, release: &[u8]) -> Option<String> {
+        let bundle = Signed::<Release>::parse(release).ok()?.statement().bundle.clone();
+        let content = self.cache.get_or(bundle.to_string(), self.short_blob(&bundle)).await.ok()?;
+        let content = Some(content).filter(|content| content.len() <= LONGEST_ANSWERED_BUNDLE)?;
+        String::from_utf8(content.into()).ok()
     }
 
     async fn statement(&self, chain: Chain, number: u64) -> Answered {

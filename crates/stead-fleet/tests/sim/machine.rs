@@ -2,19 +2,19 @@
 
 #![allow(dead_code, reason = "not every test that has this needs all of it")]
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use stead_core::value::Sensitive;
 use stead_hosts::MachineName;
 use stead_protocol::{
-    Condition, DesiredAnswer, Machine, MachineAction, MachineAnswer, MachineCall, MachineEvent, MachineIdentity,
-    MachineMemory, Membership, Now, SentReport, source_path,
+    Condition, KnownFile, KnownFiles, Machine, MachineAction, MachineAnswer, MachineCall, MachineEvent,
+    MachineIdentity, MachineMemory, Membership, Now, SentReport, source_path,
 };
 use stead_release::{
-    Digest, FleetFollower, FleetMemory, MachineKeys, MachineReport, MachineSecret, Name, Obstacle, Release, Signed,
-    SourceFile,
+    Digest, FleetFollower, FleetMemory, KnownRoster, MachineKeys, MachineReport, MachineSecret, Name, Obstacle,
+    Release, SourceFile,
 };
 
 use crate::random::Random;
@@ -30,9 +30,17 @@ struct Disk {
     applied: Option<(Name, u64)>,
 }
 
+/// What a process knows of the releases.
+#[derive(Default)]
+struct Known {
+    files: KnownFiles,
+    roster: KnownRoster,
+}
+
 /// A look at the releases.
 struct Looking {
-    files: BTreeMap<SourceFile, Option<Vec<u8>>>,
+    /// What was asked for in this look, and is there or not.
+    files: BTreeMap<SourceFile, Option<Arc<[u8]>>>,
     /// The file that is asked for, and the number of the request.
     asked: Option<(u64, SourceFile)>,
     /// The release that was decided on, when only its content is missing: nothing that comes with that is decided again.
@@ -63,6 +71,7 @@ pub(crate) struct Simulated {
     /// How often it has begun.
     pub(crate) boot: u64,
     disk: Disk,
+    known: Known,
     looking: Option<Looking>,
     /// The process ends before its so many-th action from now on.
     pub(crate) ends_before: u64,
@@ -82,6 +91,7 @@ impl Simulated {
             core: None,
             boot: 0,
             disk: Disk::default(),
+            known: Known::default(),
             looking: None,
             ends_before: u64::MAX,
             woken: u64::MAX,
@@ -94,6 +104,7 @@ impl Simulated {
 
     pub(crate) fn end(&mut self) {
         (self.core, self.looking, self.ends_before, self.woken) = (None, None, u64::MAX, u64::MAX);
+        self.known = Known::default();
         self.boot += 1;
     }
 
@@ -162,7 +173,8 @@ impl Simulated {
             MachineAction::Keep(memory) => self.disk.memory = memory,
             MachineAction::Send(call) => effects.push(Effect::Send(call)),
             MachineAction::Look(desired) => {
-                self.looking = Some(Looking { files: given(&desired), asked: None, decided: None });
+                self.known.files.begin(Some(desired));
+                self.looking = Some(Looking { files: BTreeMap::new(), asked: None, decided: None });
                 self.look(time, events, effects);
             }
             MachineAction::ReadReports(after, most) => {
@@ -188,29 +200,52 @@ impl Simulated {
         let Some(looking) = &mut self.looking else { return };
         let Some((_, file)) = looking.asked.take_if(|(asked, _)| *asked == number) else { return };
         match answer {
-            Some(answer) if answer.status == 200 => drop(looking.files.insert(file, Some(answer.body))),
-            Some(answer) if answer.status == 404 => drop(looking.files.insert(file, None)),
-            _ => {
-                self.looking = None;
-                events.push(MachineEvent::Looked(false));
-                return;
+            Some(answer) if answer.status == 200 => {
+                let content = shared(answer.body);
+                self.known.files.keep(file.clone(), Arc::clone(&content));
+                looking.files.insert(file, Some(content));
             }
+            Some(answer) if answer.status == 404 => drop(looking.files.insert(file, None)),
+            _ => return self.ends_look(false, events),
         }
         self.look(time, events, effects);
+    }
+
+    fn ends_look(&mut self, is_well: bool, events: &mut Vec<MachineEvent>) {
+        self.looking = None;
+        self.known.files.ended(is_well);
+        events.push(MachineEvent::Looked(is_well));
     }
 
     /// Decides with the files that there are, as an agent does, and asks for one that is missing.
     fn look(&mut self, time: u64, events: &mut Vec<MachineEvent>, effects: &mut Vec<Effect>) {
         let now = self.now(time);
         let Some(looking) = &mut self.looking else { return };
-        let (mut newest, mut missing) = (looking.decided.take(), None);
+        let known = &self.known;
+        let find = |file: &SourceFile| match known.files.find(file) {
+            KnownFile::Here(content) => Some(Some(content)),
+            KnownFile::Absent => Some(None),
+            KnownFile::Unknown => looking.files.get(file).cloned(),
+        };
+        let (mut newest, mut missing, mut is_well) = (looking.decided.take(), None, true);
         if newest.is_none() {
-            (newest, missing) = decided(&mut self.disk, &looking.files, (&self.root, &self.name, &self.keys), now);
+            let fetch = |file: &SourceFile| {
+                let content = find(file).ok_or_else(|| file.clone())?;
+                Ok(content.map(|content| content.to_vec()))
+            };
+            let follower = FleetFollower {
+                root: &self.root,
+                machine: self.name.as_str(),
+                keys: Some(&self.keys),
+                roster: &known.roster,
+                fact: |_: &str| None,
+                now: Timestamp::from_millisecond(now.clock).unwrap(),
+            };
+            (newest, missing, is_well) = decided(&mut self.disk, &follower, fetch);
         }
-        if let Some((release, blob)) = &newest
-            && missing.is_none()
-            && !looking.files.contains_key(blob)
-        {
+        let bundle = newest.as_ref().map(|(_, blob)| find(blob));
+        let is_whole = matches!(bundle, Some(Some(Some(_))));
+        if let (Some((release, blob)), Some(None), None) = (&newest, bundle, &missing) {
             missing = Some(blob.clone());
             looking.decided = Some((release.clone(), blob.clone()));
         }
@@ -223,14 +258,13 @@ impl Simulated {
             }
             return effects.push(Effect::Send(call));
         }
-        let is_whole = newest.as_ref().is_none_or(|(_, blob)| looking.files.get(blob).is_some_and(Option::is_some));
-        self.looking = None;
+        is_well &= newest.is_none() || is_whole;
         if let Some(((channel, number), _)) = newest.filter(|_| is_whole) {
             effects.push(Effect::Staged(channel.clone(), number));
             self.disk.staged = Some((channel, number));
             effects.push(Effect::Apply(2_000));
         }
-        events.push(MachineEvent::Looked(is_whole));
+        self.ends_look(is_well, events);
     }
 
     /// The staged release is applied, and reported.
@@ -280,41 +314,37 @@ impl Simulated {
     }
 }
 
-/// The release that a machine should stage, with its content, and a file that is missing to say so. What was checked is remembered, also
-/// where the look ends early.
-fn decided(
+/// The release that a machine should stage, with its content, a file that is missing to say so, and whether nothing else stands in the way.
+/// What was checked is remembered, also where the look ends early.
+fn decided<Fact: Fn(&str) -> Option<String>>(
     disk: &mut Disk,
-    files: &BTreeMap<SourceFile, Option<Vec<u8>>>,
-    (root, name, keys): (&Digest, &MachineName, &MachineKeys),
-    now: Now,
-) -> (Option<Decided>, Option<SourceFile>) {
-    let follower = FleetFollower {
-        root,
-        machine: name.as_str(),
-        keys: Some(keys),
-        fact: |_: &str| None,
-        now: Timestamp::from_millisecond(now.clock).unwrap(),
-    };
-    let fetch = |file: &SourceFile| files.get(file).cloned().ok_or_else(|| file.clone());
+    follower: &FleetFollower<'_, Fact>,
+    fetch: impl FnMut(&SourceFile) -> Result<Option<Vec<u8>>, SourceFile>,
+) -> (Option<Decided>, Option<SourceFile>, bool) {
     let decision = follower.decide(&disk.fleet, fetch);
     disk.fleet = decision.memory;
-    let missing = match decision.obstacle {
-        Some(Obstacle::Unreachable(file)) => Some(file),
-        _ => None,
+    let (missing, is_well) = match decision.obstacle {
+        Some(Obstacle::Unreachable(file)) => (Some(file), false),
+        obstacle => (None, matches!(obstacle, None | Some(Obstacle::Held(_)))),
     };
     let newest = decision.release.map(|release| {
         let Release { channel, link, bundle, .. } = release.statement();
         ((channel.clone(), link.number), SourceFile::Blob(bundle.clone()))
     });
-    (newest.filter(|(release, _)| disk.staged.as_ref() != Some(release)), missing)
+    (newest.filter(|(release, _)| disk.staged.as_ref() != Some(release)), missing, is_well)
 }
 
-/// The releases that came with an answer, as the files that they are.
-fn given(desired: &DesiredAnswer) -> BTreeMap<SourceFile, Option<Vec<u8>>> {
-    let file = |text: &String| {
-        let signed = Signed::<Release>::parse(text.as_bytes()).ok()?;
-        let Release { channel, link, .. } = signed.statement();
-        Some((SourceFile::Release(channel.clone(), link.number), Some(text.clone().into_bytes())))
-    };
-    desired.releases.iter().filter_map(file).collect()
+/// What is long is in memory once, however many machines have it: each of thousands has the roster.
+fn shared(content: Vec<u8>) -> Arc<[u8]> {
+    static LONG: Mutex<BTreeSet<Arc<[u8]>>> = Mutex::new(BTreeSet::new());
+    if content.len() < 64 << 10 {
+        return content.into();
+    }
+    let mut long = LONG.lock().unwrap();
+    if let Some(known) = long.get(content.as_slice()) {
+        return Arc::clone(known);
+    }
+    let content: Arc<[u8]> = content.into();
+    long.insert(Arc::clone(&content));
+    content
 }

@@ -104,7 +104,7 @@ pub(crate) struct History {
     /// When each thing was published.
     pub(crate) published_at: Vec<u64>,
     /// The requests by machines and numbers.
-    numbers: BTreeMap<(usize, u64), String>,
+    pub(crate) numbers: BTreeMap<(usize, u64), String>,
     /// When each machine ended for good, likewise, by its name.
     pub(crate) killed: BTreeMap<String, u64>,
     pub(crate) deaths: u64,

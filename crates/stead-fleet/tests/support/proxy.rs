@@ -18,6 +18,7 @@ pub(crate) struct Proxy {
     pub(crate) url: String,
     leads_to: Arc<Mutex<(Agent, String)>>,
     refuses: Arc<Mutex<Option<String>>>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
@@ -26,19 +27,25 @@ impl Proxy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let leads_to = Arc::new(Mutex::new((site.agent.clone(), site.url.clone())));
         let refuses = Arc::new(Mutex::new(None));
-        let (to, not) = (Arc::clone(&leads_to), Arc::clone(&refuses));
+        let asked = Arc::default();
+        let (to, not, heard) = (Arc::clone(&leads_to), Arc::clone(&refuses), Arc::clone(&asked));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (to, not) = (Arc::clone(&to), Arc::clone(&not));
-                std::thread::spawn(move || hand_on(stream, &to, &not));
+                let (to, not, heard) = (Arc::clone(&to), Arc::clone(&not), Arc::clone(&heard));
+                std::thread::spawn(move || hand_on(stream, &to, &not, &heard));
             }
         });
-        Self { url, leads_to, refuses }
+        Self { url, leads_to, refuses, asked }
     }
 
     /// Has it answer files of releases itself, with this after the name of HTTP.
     pub(crate) fn refuse(&self, answer: Option<String>) {
         *self.refuses.lock().unwrap() = answer;
+    }
+
+    /// Returns whether a path that begins like this was asked for.
+    pub(crate) fn was_asked_for(&self, path: &str) -> bool {
+        self.asked.lock().unwrap().iter().any(|asked| asked.starts_with(path))
     }
 
     pub(crate) fn lead_to(&self, site: &Site) {
@@ -47,7 +54,12 @@ impl Proxy {
 }
 
 /// Hands the requests of a connection on; `None` when it is over.
-fn hand_on(stream: TcpStream, to: &Mutex<(Agent, String)>, refuses: &Mutex<Option<String>>) -> Option<()> {
+fn hand_on(
+    stream: TcpStream,
+    to: &Mutex<(Agent, String)>,
+    refuses: &Mutex<Option<String>>,
+    asked: &Mutex<Vec<String>>,
+) -> Option<()> {
     let mut answers = stream.try_clone().ok()?;
     let mut requests = BufReader::new(stream);
     loop {
@@ -55,6 +67,7 @@ fn hand_on(stream: TcpStream, to: &Mutex<(Agent, String)>, refuses: &Mutex<Optio
         requests.read_line(&mut first).ok().filter(|read| *read > 0)?;
         let (method, path) = first.split_once(' ')?;
         let (path, _) = path.split_once(' ')?;
+        asked.lock().unwrap().push(path.to_owned());
         let (mut headers, mut length) = (Vec::new(), 0);
         loop {
             let mut line = String::new();
