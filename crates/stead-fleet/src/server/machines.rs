@@ -1,6 +1,6 @@
 //! A machine in memory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use stead_hosts::Filter;
@@ -15,12 +15,16 @@ use crate::store::{Heartbeat, LastHeard, MachineId, MachineRow, Standing};
 
 /// How long a machine is asked to check at once, in milliseconds: one that is away for longer checks when it is due.
 const CHECKABLE: u64 = 3_600_000;
+/// How many requests of a machine wait at once. It has one of its own; those whose connections are gone stay for a while.
+const MOST_WAITS: usize = 16;
 
 /// A machine, as far as requests need it.
 pub(super) struct Machine {
     pub(super) row: RwLock<MachineRow>,
     /// Wakes the requests that wait for something newer.
     pub(super) changed: Notify,
+    /// How many requests wait.
+    waits: AtomicUsize,
     heard: Mutex<Heard>,
     /// When it was heard last, in milliseconds.
     at: AtomicU64,
@@ -60,6 +64,15 @@ pub(super) struct Hearing {
     pub(super) life: Life,
 }
 
+/// A request that waits, until it is dropped.
+pub(super) struct Waiting<'m>(&'m Machine);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waits.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The numbers of requests that were taken, so that none is played back. The last 64 may come in any order.
 #[derive(Default)]
 struct Window {
@@ -95,6 +108,7 @@ impl Machine {
         Self {
             row: RwLock::new(row),
             changed: Notify::new(),
+            waits: AtomicUsize::default(),
             heard,
             at,
             signed: RwLock::default(),
@@ -105,6 +119,13 @@ impl Machine {
             answered: AtomicU64::default(),
             said_last: Mutex::default(),
         }
+    }
+
+    /// A request of it waits, if not too many do: whoever has its key does not have the room of all others.
+    pub(super) fn waits(&self) -> Option<Waiting<'_>> {
+        let is_many = self.waits.fetch_add(1, Ordering::Relaxed) >= MOST_WAITS;
+        let waiting = Waiting(self);
+        (!is_many).then_some(waiting)
     }
 
     /// Takes the number of a request, and what was said with it. What it says of its life counts also if the number was taken: two machines
@@ -247,11 +268,13 @@ impl Machine {
         self.forked.load(Ordering::Relaxed) > 0
     }
 
-    /// When it is silent unless it is heard. Whoever began to listen at a time knows nothing of the time before.
-    fn deadline(&self, since: u64) -> u64 {
+    /// When it is silent unless it is heard, at a time. Whoever began to listen at a time knows nothing of the time before. A time that
+    /// is still to come was said by a clock that was put back since: whatever was heard then was heard by now.
+    fn deadline(&self, now: u64, since: u64) -> u64 {
         let patience = self.heard.lock().unwrap_or_else(PoisonError::into_inner).understood.patience();
-        let at = self.at.load(Ordering::Relaxed).max(since).max(self.row().joined);
-        at.saturating_add(patience)
+        let at = self.at.fetch_min(now, Ordering::Relaxed).min(now);
+        let others = [since, self.row().joined].into_iter().filter(|at| *at <= now);
+        others.fold(at, u64::max).saturating_add(patience)
     }
 
     /// The release that it says it has.
@@ -280,7 +303,7 @@ impl Machine {
         match standing {
             Standing::Retired => return MachineState::Retired,
             Standing::Waiting => return MachineState::Waiting,
-            Standing::Admitted if self.deadline(since) < now => return MachineState::Silent,
+            Standing::Admitted if self.deadline(now, since) < now => return MachineState::Silent,
             Standing::Admitted if self.is_forked() => return MachineState::Cloned,
             Standing::Admitted => {}
         }
@@ -325,7 +348,7 @@ impl Machine {
     /// The machine as operators see it.
     pub(super) fn shown(&self, now: u64, since: u64) -> MachineShown {
         let (at, state, deadline, applied) =
-            (self.at.load(Ordering::Relaxed), self.state(now, since), self.deadline(since), self.applied());
+            (self.at.load(Ordering::Relaxed), self.state(now, since), self.deadline(now, since), self.applied());
         let said = self.heard.lock().unwrap_or_else(PoisonError::into_inner).said.clone();
         let (row, signed) = (self.row(), self.signed());
         MachineShown {
@@ -362,6 +385,30 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_put_back_keeps_no_machine_from_being_silent() {
+        let (now, ahead) = (1_800_000_000_000, 1_900_000_000_000);
+        let row = |joined| MachineRow {
+            id: MachineId(1),
+            name: stead_hosts::MachineName::parse("m1").unwrap(),
+            key: stead_release::MachineKeys::of(&stead_release::MachineSecret::of(&[7; 64])).key().clone(),
+            standing: Standing::Admitted,
+            labels: std::collections::BTreeMap::new(),
+            joined,
+            desired: None,
+            held: None,
+            asked: 0,
+            sealed: 0,
+        };
+        let heard = |at| Some(LastHeard { number: 1, at, said: String::new() });
+        for (joined, at, since) in [(ahead, ahead, ahead), (0, ahead, 0), (ahead, 0, now), (0, 0, now), (0, now, ahead)]
+        {
+            let machine = Machine::new(row(joined), heard(at));
+            let silent = (0..200).find(|second| machine.state(now + second * 1000, since) == MachineState::Silent);
+            assert!(silent.is_some_and(|second| (60..=131).contains(&second)), "{joined} {at} {since}: {silent:?}");
+        }
+    }
 
     #[test]
     fn a_number_is_taken_once_and_the_last_64_in_any_order() {

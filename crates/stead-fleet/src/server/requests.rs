@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
-use hyper::header::{CONNECTION, CONTENT_RANGE, ETAG, EXPECT, HeaderName, IF_NONE_MATCH, RANGE};
+use hyper::header::{CONNECTION, CONTENT_RANGE, ETAG, EXPECT, HeaderName, IF_NONE_MATCH, RANGE, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -240,12 +240,7 @@ impl Controller {
     /// The answer to a machine.
     async fn answered(&self, route: &Route, machine: &Machine, asked: Box<Asked>) -> Answered {
         let (is_by_key, life) = Box::pin(self.proved(machine, &asked)).await?;
-        let standing = machine.row().standing;
-        match standing {
-            Standing::Admitted => {}
-            Standing::Waiting => return Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
-            Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
-        }
+        admitted(machine)?;
         let reply = match route.action {
             Action::Desired => self.desired(machine, asked, life).await?,
             _ => Box::pin(self.of_machine(route, machine, asked)).await?,
@@ -380,10 +375,13 @@ impl Controller {
         // Kept headers keep the buffer that they were read into, for as long as the machine waits.
         drop(asked);
         let mut stop = self.stop.clone();
+        let _waits = machine.waits().ok_or_else(many)?;
         loop {
             let changed = machine.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
+            // It may have been retired while it waited.
+            admitted(machine)?;
             if let Some((channel, number, sealed)) = machine.newer() {
                 let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
@@ -482,6 +480,22 @@ impl Controller {
         };
         self.read(read).await.ok().flatten().ok_or(())
     }
+}
+
+/// Refuses whatever a machine asks that is not admitted.
+fn admitted(machine: &Machine) -> Result<(), Box<Reply>> {
+    let standing = machine.row().standing;
+    match standing {
+        Standing::Admitted => Ok(()),
+        Standing::Waiting => Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
+        Standing::Retired => Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
+    }
+}
+
+/// The answer to a machine of which too many requests wait: some of them end within that time.
+fn many() -> Box<Reply> {
+    let reply = said(StatusCode::TOO_MANY_REQUESTS, "many requests of this machine wait already");
+    Box::new(with(reply, RETRY_AFTER, "10"))
 }
 
 /// The answer to a machine, which says whether it is held: it stays as it is, and shows why.

@@ -23,6 +23,8 @@ const NUMBERS_OF_A_HISTORY: u32 = 32;
 const KEPT_RELEASES: i64 = 10;
 /// How many contents are removed in one commit: each may be large.
 const MOST_SWEPT: i64 = 4;
+/// By how much a clock may be put back, in milliseconds, before leases of the time before end early.
+const LEASE_SLACK: i64 = 1_000;
 
 /// A transaction under way.
 pub(super) struct Transaction<'e> {
@@ -293,8 +295,13 @@ impl Transaction<'_> {
 
     fn blob(&mut self, digest: &Digest, body: &[u8]) -> Step {
         let insert = "INSERT INTO blobs(digest, body, stored) VALUES($1, $2, $3) ON CONFLICT DO NOTHING";
-        let values = [Param::Text(digest.as_str()), Param::Bytes(body), Param::Int(self.now)];
-        self.insert(insert, &values)
+        let (digest, now) = (Param::Text(digest.as_str()), Param::Int(self.now));
+        if self.engine.execute(insert, &[digest, Param::Bytes(body), now])? > 0 {
+            return Ok(Ok(Written::New));
+        }
+        // Whoever stores it once more publishes it next.
+        self.engine.execute("UPDATE blobs SET stored = $2 WHERE digest = $1", &[digest, now])?;
+        Ok(Ok(Written::Known))
     }
 
     /// Keeps the secrets of a release for a machine, in the place of former ones, and wakes the machine.
@@ -510,7 +517,9 @@ impl Transaction<'_> {
         let mut epoch = 1;
         if let Some(row) = there.first() {
             let (other, former, until) = (row.text(0, "leases")?, row.int(1, "leases")?, row.int(2, "leases")?);
-            let is_over = until <= self.now;
+            // One of another that holds for longer than any is of a clock that was put back since.
+            let longest = self.now.saturating_add(int(length)).saturating_add(LEASE_SLACK);
+            let is_over = until <= self.now || other != owner && until > longest;
             if !is_over && other != owner {
                 return Ok(Ok(Written::Lease(Err(other.to_owned()))));
             }
@@ -546,7 +555,9 @@ impl Transaction<'_> {
             self.engine.execute(&over, &[Param::Int(int(before))])?;
         }
         let envelopes = "DELETE FROM envelopes WHERE number <= (
-            SELECT max(s.number) - $1 FROM statements s WHERE s.chain = 'channel/' || envelopes.channel)";
+            SELECT max(s.number) - $1 FROM statements s WHERE s.chain = 'channel/' || envelopes.channel)
+            AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.state <> 'retired' AND m.name = envelopes.machine
+                AND m.channel = envelopes.channel AND m.number = envelopes.number)";
         self.engine.execute(envelopes, &[Param::Int(KEPT_RELEASES)])?;
         Ok(Ok(Written::Changed(gone)))
     }

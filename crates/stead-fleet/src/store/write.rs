@@ -11,7 +11,7 @@ use super::engine::FleetStoreError;
 
 /// A machine, by the number that the store gave it. None is given twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct MachineId(pub(super) i64);
+pub struct MachineId(pub(crate) i64);
 
 impl fmt::Display for MachineId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use stead_fleet::store::{
     Chain, Enrolment, FleetStore, Grant, Heartbeat, Invitation, MachineId, OperatorAct, Pointers, SignedStatement,
-    Standing, StorePlace, StoreWrite, Token, UnitOutcome, Written,
+    Standing, StorePlace, StoreWrite, StoredEnvelope, Token, UnitOutcome, Written,
 };
 use stead_hosts::MachineName;
 use stead_release::{Digest, PublicKey};
@@ -159,6 +159,11 @@ fn of_fleet(known: &mut Known, write: &str) -> Option<StoreWrite> {
             let text = next()?;
             StoreWrite::Blob(known.digest(text), Bytes::copy_from_slice(text.as_bytes()))
         }
+        "envelope" => {
+            let (channel, number) = (next()?.parse().ok()?, next()?.parse().ok()?);
+            let (machine, body) = (MachineName::parse(next()?).ok()?, Bytes::copy_from_slice(next()?.as_bytes()));
+            StoreWrite::Envelope(StoredEnvelope { channel, number, machine, body })
+        }
         "statement" => {
             let (chain, number): (Chain, u64) = (next()?.parse().ok()?, next()?.parse().ok()?);
             let text = next()?;
@@ -255,6 +260,14 @@ fn show(store: &mut FleetStore, known: &Known, what: &str) -> Result<String, Str
                 (Some(length), Some(part)) => format!("{length} bytes, of which 1 and 2 are {part:?}"),
                 _ => "not there".to_owned(),
             }
+        }
+        "envelope" => {
+            let [channel, number, machine] = *of.split(' ').collect::<Vec<_>>() else {
+                return Err("of which?".to_owned());
+            };
+            let (channel, machine) = (channel.parse().unwrap(), MachineName::parse(machine).unwrap());
+            let found = store.envelope(&channel, number.parse().unwrap(), &machine).map_err(failed)?;
+            found.map_or("not there".to_owned(), |body| String::from_utf8_lossy(&body).into_owned())
         }
         _ => return shown_of_operators(store, what, of),
     })
