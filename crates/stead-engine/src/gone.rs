@@ -206,7 +206,8 @@ impl Session {
     /// The thing with its path as a document in this folder would have it.
     fn as_written(&self, mut managed: Managed) -> Managed {
         let Some(built_in) = builtin(&managed.type_name) else { return managed };
-        let path = managed.removal.as_mut().zip(built_in.place).and_then(|(removal, place)| removal.get_mut(place));
+        let removal = managed.removal.as_mut().map(Arc::make_mut);
+        let path = removal.zip(built_in.place).and_then(|(removal, place)| removal.get_mut(place));
         if let Some(path) = path.filter(|_| self.system_root().is_none()) {
             let within = path.as_str().and_then(|text| Path::new(text).strip_prefix(self.root()).ok()?.to_str());
             // Some types take absolute paths alone.

@@ -1,6 +1,6 @@
 //! The record of the things that a run manages, creates and removes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use stead_core::call::Outcome;
@@ -129,6 +129,9 @@ pub(crate) fn things_in(slot: &Slot) -> Result<Kept, StoreError> {
 /// How many things are marked at once as those that may be gone. After a kill so many may be left that nobody removes any more.
 const MARKED_AT_ONCE: usize = 64;
 
+/// Things that are at least this part of those there are merged with them, in place of a search for each.
+const MERGED_FROM: usize = 8;
+
 /// How many things are recorded at most that no run created.
 const MOST_FOUND: usize = 100_000;
 
@@ -182,14 +185,20 @@ impl News {
         self.managed.is_empty() && self.dropped.is_empty() && self.left.is_empty() && !self.is_newly_accounted
     }
 
-    pub(crate) fn write(self, kept: &mut Kept) {
-        for things in [&mut kept.managed, &mut kept.left] {
-            things.retain(|key, _| !self.dropped.contains(key) && !self.managed.contains_key(key));
+    pub(crate) fn write(mut self, kept: &mut Kept) {
+        for key in &self.dropped {
+            kept.managed.remove(key);
         }
+        kept.left.retain(|key, _| !self.dropped.contains(key) && !self.managed.contains_key(key));
         if !self.managed.is_empty() {
             kept.delivered = self.delivered;
         }
-        kept.managed.extend(self.managed);
+        // Many are merged in their order.
+        if self.managed.len() < kept.managed.len() / MERGED_FROM {
+            kept.managed.extend(self.managed);
+        } else {
+            kept.managed.append(&mut self.managed);
+        }
         let left = self.left.iter().filter_map(|key| kept.managed.remove_entry(key)).collect::<Vec<_>>();
         kept.left.extend(left);
         kept.accounted = self.accounted.or(kept.accounted.take());
@@ -322,12 +331,14 @@ impl Managing {
         self.recorded.known()?;
         let mut keys: BTreeMap<NodeId, String> = BTreeMap::new();
         let mut news = News { delivered: self.delivery > 0, ..News::default() };
-        let mut known = BTreeSet::new();
+        // Those that are known now, where that matters to others.
+        let mut known = HashSet::new();
         for id in self.graph.order.iter().filter(|id| !self.gone.removing.contains_key(id)) {
             let Some(Keyed { key, mut managed }) = self.thing(report, *id) else { continue };
             managed.after = Things::needed(&self.graph, *id, |need| keys.get(&need).cloned());
             keys.insert(*id, key.clone());
-            if self.judge(report, *id, (key.clone(), managed), &mut news) == Known::Now {
+            let is_known = self.judge(report, *id, (key.clone(), managed), &mut news) == Known::Now;
+            if is_known && !self.gone.inherited.is_empty() {
                 known.insert(key);
             }
         }
@@ -378,7 +389,7 @@ impl Managing {
     }
 
     /// Leaves out what the record has already, and takes the rest for recorded.
-    fn settled(&mut self, mut news: News, own: &BTreeSet<String>, succeeded: String) -> Result<News, StoreError> {
+    fn settled(&mut self, mut news: News, own: &HashSet<String>, succeeded: String) -> Result<News, StoreError> {
         let found = news.managed.values().filter(|managed| !managed.created).count();
         if found > MOST_FOUND {
             news.managed.retain(|_, managed| managed.created);

@@ -303,7 +303,8 @@ impl<'a> Ledger<'a> {
             return Ok(());
         }
         self.has_noted = true;
-        self.noting.note(&note).or_else(|error| if note.leaving.is_empty() { Ok(()) } else { Err(error) })
+        let is_leaving = !note.leaving.is_empty();
+        self.noting.note(note).or_else(|error| if is_leaving { Err(error) } else { Ok(()) })
     }
 }
 
@@ -344,7 +345,7 @@ impl Journal for Ledger<'_> {
             news.write(kept);
         };
         if (!is_recorded || has_news || !cleared.is_empty() || std::mem::take(&mut self.has_noted))
-            && let Err(error) = self.slot.change(change)
+            && let Err(error) = self.noting.change(change)
         {
             report_unwritten(&error);
         }

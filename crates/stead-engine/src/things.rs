@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json};
 use stead_core::call::{Execution, FailureKind};
 use stead_core::claims::{Claim, Claims, Extent, Provision};
 use stead_core::diff::exists;
@@ -16,7 +16,7 @@ use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain};
 use stead_host::store::kept::Managed;
-use stead_resources::{builtin, builtin_of};
+use stead_resources::{Thing, builtin, builtin_of};
 
 use crate::contexts::Contexts;
 use crate::implied::Known;
@@ -54,30 +54,33 @@ impl Things {
             // Nobody knows what of its properties tells the thing.
             let is_program = matches!(node.manifest.implementation, Implementation::Command(_));
             let has_existence = node.manifest.capabilities.set_handles_exist || node.manifest.capabilities.delete;
-            return (is_program && has_existence).then(|| keyed(graph, id, &json!(node.path.to_string()), None));
+            return (is_program && has_existence).then(|| keyed(graph, id, node.path.to_string().into(), None));
         };
         let mut thing = built_in.thing(desired)?;
         let cx = self.contexts.of(id);
-        if let Some(place) = thing.place {
-            self.complete(place, &mut thing.key, cx)?;
-            self.complete(place, &mut thing.removal, cx)?;
+        let Thing { key, removal, place } = &mut thing;
+        let places = [key, removal].into_iter().filter_map(|properties| properties.get_mut((*place)?));
+        // Both have it from what is stated.
+        let mut complete = None;
+        for path in places {
+            let complete = match &complete {
+                Some(complete) => complete,
+                None => complete.insert(self.complete(path.as_str()?, cx)?),
+            };
+            *path = Value::from(complete.as_str());
         }
-        let json = |members: Object| Value::Object(members).to_redacted_json();
-        let removal = json(thing.removal);
-        Some(keyed(graph, id, &json(thing.key), removal.as_object().cloned()))
+        Some(keyed(graph, id, Json::Object(json(thing.key)), Some(json(thing.removal))))
     }
 
-    /// Makes the path absolute, as it is seen in the system: the folder of a document may be another one next time.
-    fn complete(&self, place: &str, properties: &mut Object, cx: &Context) -> Option<()> {
-        let Some(path) = properties.get_mut(place) else { return Some(()) };
-        let whole = PathBuf::from(cx.resolve(path.as_str()?));
+    /// The path as it is seen in the system, absolute: the folder of a document may be another one next time.
+    fn complete(&self, path: &str, cx: &Context) -> Option<String> {
+        let whole = PathBuf::from(cx.resolve(path));
         let within = match &self.root {
             Some(root) => Path::new("/").join(whole.strip_prefix(root).ok()?),
             None => whole,
         };
         let plain: PathBuf = within.components().collect();
-        *path = Value::from(plain.to_str()?);
-        Some(())
+        plain.into_os_string().into_string().ok()
     }
 
     /// Where what instances hold is collected.
@@ -94,8 +97,9 @@ impl Things {
     /// The claims on a thing; `None` where it is not known how it is removed, or what that takes along.
     pub(crate) fn claims(&self, managed: &Managed) -> Option<Claims> {
         let built_in = builtin(&managed.type_name)?;
-        let removal = Value::from(Json::Object(managed.removal.clone()?));
-        let claims = self.providers.claims_of(&built_in.manifest, &Plain::new(removal), &self.contexts.usual)?;
+        let removal = Map::clone(managed.removal.as_ref()?);
+        let removal = Plain::new(Value::from(Json::Object(removal)));
+        let claims = self.providers.claims_of(&built_in.manifest, &removal, &self.contexts.usual)?;
         let is_tree = |Claim::Path { extent, .. }: &Claim| matches!(extent, Extent::Tree { .. });
         let is_known = claims.0.iter().any(is_own) && !claims.0.iter().any(is_tree);
         is_known.then_some(claims)
@@ -145,22 +149,28 @@ pub(crate) enum Blocked {
     Otherwise(String),
 }
 
-fn keyed(graph: &Graph, id: NodeId, key: &Json, removal: Option<serde_json::Map<String, Json>>) -> Keyed {
+/// Properties of which none is sealed.
+fn json(members: Object) -> Map<String, Json> {
+    members.into_iter().map(|(name, value)| (name, value.to_redacted_json())).collect()
+}
+
+fn keyed(graph: &Graph, id: NodeId, key: Json, removal: Option<Map<String, Json>>) -> Keyed {
     let node = graph.node(id);
     let managed = Managed {
         name: (&*node.name).into(),
         type_name: node.manifest.type_name.clone(),
-        removal,
+        removal: removal.map(Arc::new),
         created: false,
         since: 0,
         after: Vec::new(),
     };
-    Keyed { key: json!([node.manifest.type_name.as_str(), key]).to_string(), managed }
+    let key = Json::Array(vec![node.manifest.type_name.as_str().into(), key]);
+    Keyed { key: key.to_string(), managed }
 }
 
 /// The desired state in which a thing is absent.
 pub(crate) fn to_remove(managed: &Managed) -> Option<Value> {
-    let mut desired = managed.removal.clone()?;
+    let mut desired = Map::clone(managed.removal.as_ref()?);
     desired.insert("_exist".to_owned(), Json::Bool(false));
     Some(Value::from(Json::Object(desired)))
 }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ pub struct Managed {
     pub type_name: TypeName,
     /// The properties by which it is removed, without `_exist`; `None` where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub removal: Option<Map<String, Json>>,
+    pub removal: Option<Arc<Map<String, Json>>>,
     /// True if a run found it absent and made it, and no run has begun to remove it since.
     #[serde(default, skip_serializing_if = "is_false")]
     pub created: bool,
@@ -320,20 +321,30 @@ impl Slot {
     pub fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), StoreError> {
         let folder = Folder::create(&self.folder)?;
         let _lock = self.lock(&folder)?;
-        let Whole { record, mut kept, behind } = self.intact(&folder)?;
+        let whole = self.intact(&folder)?;
+        self.change_in(&folder, whole, change)
+    }
+
+    /// Changes what is kept, given what it is.
+    fn change_in(
+        &self,
+        folder: &Folder,
+        Whole { record, mut kept, behind }: Whole,
+        change: impl FnOnce(&mut Kept),
+    ) -> Result<(), StoreError> {
         let accounted = kept.accounted.take();
         change(&mut kept);
         let has_things = kept.things().next().is_some();
         kept.delivered &= has_things;
         let is_damaged = matches!(behind, Behind::Damage);
-        let has_notes = is_damaged || matches!(behind, Behind::Notes(_));
+        let has_notes = is_damaged || matches!(behind, Behind::Notes(_) | Behind::Own);
         match record {
             None if kept == Kept::default() && !is_damaged => return Ok(()),
             _ if kept == Kept::default() => {}
-            record => return self.write(&folder, record.as_ref(), (kept, accounted), has_notes),
+            record => return self.write(folder, record.as_ref(), (kept, accounted), has_notes),
         }
         folder.remove(&self.file)?;
-        Parts::default().remove_others(&folder, &self.file)?;
+        Parts::default().remove_others(folder, &self.file)?;
         if has_notes {
             folder.remove_unflushed(notes_of(&self.file))?;
         }
@@ -428,6 +439,8 @@ enum Behind {
     Nothing,
     /// Some that add to it.
     Notes(Notes),
+    /// Some that were written by whoever asks.
+    Own,
     /// Some that it has taken in, after which the process ended.
     Leftover,
     /// Whatever there is: the record or what lies beside it is damaged.
@@ -500,7 +513,7 @@ pub struct Noting<'s> {
 
 impl Noting<'_> {
     /// Adds a note. Once this returns it survives the process, and where something may be gone the power, too.
-    pub fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+    pub fn note(&mut self, note: Note) -> Result<(), StoreError> {
         let (slot, name) = (self.slot, notes_of(&self.slot.file));
         let (folder, open) = match self.open.take() {
             Some((folder, open)) => (folder, Some(open)),
@@ -517,6 +530,21 @@ impl Noting<'_> {
         self.open = Some((folder, open));
         Ok(())
     }
+
+    /// Does what [`Slot::change`] does. What nobody else changed since the last note is not read again.
+    ///
+    /// # Errors
+    /// As [`Slot::change`].
+    pub fn change(&mut self, change: impl FnOnce(&mut Kept)) -> Result<(), StoreError> {
+        if let Some((folder, open)) = self.open.take() {
+            let _lock = self.slot.lock(&folder)?;
+            if open.is_current(folder.identity(&self.slot.file)?) {
+                let (record, kept) = open.into_content();
+                return self.slot.change_in(&folder, Whole { record: Some(record), kept, behind: Behind::Own }, change);
+            }
+        }
+        self.slot.change(change)
+    }
 }
 
 impl Slot {
@@ -528,16 +556,13 @@ impl Slot {
         let has_old = is_damaged || notes.as_ref().is_some_and(|notes| !notes.are_of_this_boot());
         let notes = notes.filter(Notes::are_of_this_boot);
         if has_old || record.is_none() {
-            self.write(folder, record.as_ref(), (kept, None), has_old)?;
+            self.write(folder, record.as_ref(), (kept.clone(), None), has_old)?;
         }
         let damaged = || StoreError::Damaged(self.path());
-        let follow = match (notes, record::read(folder, &self.file)?) {
-            (Some(notes), _) => Ok(notes),
-            (None, Found::Intact(json)) => Err(sha256(&json)),
-            (None, _) => return Err(damaged()),
-        };
-        let record = folder.identity(&self.file)?.ok_or_else(damaged)?;
-        notes::Open::new(folder, (name, record), follow)
+        let Found::Intact((record, json)) = record_from(folder, &self.file)? else { return Err(damaged()) };
+        let follow = notes.ok_or_else(|| sha256(&json));
+        let identity = folder.identity(&self.file)?.ok_or_else(damaged)?;
+        notes::Open::new((folder, name), ((record, identity), kept), follow)
     }
 }
 

@@ -8,12 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use anstream::ColorChoice;
-use anstream::adapter::strip_str;
 use serde_json::Value as Json;
 use stead_core::visible::visible_json;
 use stead_report::json;
 
-use super::untrusted::{coloured, for_users, is_plain};
+use super::untrusted::{coloured, for_users, is_plain, uncoloured};
 use super::{is_terminal, pager};
 use crate::exit::Exit;
 
@@ -70,9 +69,8 @@ pub(crate) fn print(text: &str) {
 /// Like [`print`], for text with colours of this program. Whoever puts a name into it has it written by
 /// [`stead_core::visible::visible`]: else it could be coloured as well.
 pub(crate) fn print_coloured(text: &str) {
-    let text = coloured(text);
     let strips = !text.bytes().all(is_plain) && *STRIPS;
-    write(&if strips { strip_str(&text).to_string() } else { text.into_owned() });
+    write(&if strips { uncoloured(text) } else { coloured(text) });
 }
 
 /// Prints text unchanged for other programs, and with escapes like `print` on a terminal.

@@ -16,23 +16,36 @@ pub(crate) fn for_users(text: &str) -> Cow<'_, str> {
 
 /// Like [`for_users`], but leaves colours as they are, which may be those of this program.
 pub(super) fn coloured(text: &str) -> Cow<'_, str> {
+    with_styles(text, |style| style)
+}
+
+/// Like [`coloured`], without the colours.
+pub(super) fn uncoloured(text: &str) -> Cow<'_, str> {
+    with_styles(text, |_| "")
+}
+
+/// Text with what a terminal would obey in visible signs, and what is to stand in place of each sequence that sets a style.
+fn with_styles<'t>(text: &'t str, style: impl Fn(&'t str) -> &'t str) -> Cow<'t, str> {
     let is_harmless = |character: char| !is_obeyed(character) || matches!(character, '\n' | '\t');
-    if text.bytes().all(|byte| is_plain(byte) || byte == b'\t') || text.chars().all(is_harmless) {
+    let is_striking = |byte: u8| !is_plain(byte) && byte != b'\t';
+    if !text.bytes().any(is_striking) || text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
     let (mut out, mut rest) = (String::with_capacity(text.len() + 64), text);
-    while let Some(character) = rest.chars().next() {
-        let style = style_at(rest);
-        let length = style.unwrap_or(character.len_utf8());
-        let (head, tail) = rest.split_at(length);
-        if style.is_some() || is_harmless(character) {
-            out.push_str(head);
-        } else {
-            out.extend(character.escape_default());
+    loop {
+        let plain = rest.bytes().position(is_striking).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(plain);
+        out.push_str(head);
+        let Some(character) = tail.chars().next() else { return Cow::Owned(out) };
+        let length = style_at(tail);
+        let (head, tail) = tail.split_at(length.unwrap_or(character.len_utf8()));
+        match length {
+            Some(_) => out.push_str(style(head)),
+            None if is_harmless(character) => out.push_str(head),
+            None => out.extend(character.escape_default()),
         }
         rest = tail;
     }
-    Cow::Owned(out)
 }
 
 /// How long the sequence is that begins a text and sets a colour or a weight in which text can still be read.
@@ -63,5 +76,30 @@ mod tests {
             coloured("\x1b]0;t\x07\x1b[2J\x1b[8mh\r\u{9b}\u{202e}"),
             r"\u{1b}]0;t\u{7}\u{1b}[2J\u{1b}[8mh\r\u{9b}\u{202e}"
         );
+    }
+
+    #[test]
+    fn without_colours_is_what_is_left_where_they_are_stripped() {
+        let pieces = [
+            "\x1b[1m",
+            "\x1b[91m",
+            "\x1b[m",
+            "\x1b[0;39m",
+            "\x1b[8m",
+            "\x1b[2J",
+            "\x1b",
+            "\t",
+            "ü",
+            "a b",
+            "\n",
+            "\u{9b}",
+        ];
+        for first in pieces {
+            for (second, third) in pieces.iter().flat_map(|second| pieces.map(|third| (second, third))) {
+                let text = [first, second, third, "x"].concat();
+                let stripped = anstream::adapter::strip_str(&coloured(&text)).to_string();
+                assert_eq!(uncoloured(&text), stripped, "{text:?}");
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use stead_system::fs::{Identity, Presence};
 use stead_system::machine::{BOOT_ID, boot_id};
 
 use super::record::{self, content};
-use super::{FORM, Kept, Managed, StoreError};
+use super::{FORM, Kept, Managed, Record, StoreError};
 use crate::journal::Chain;
 
 /// What a run comes to know of things.
@@ -31,6 +31,18 @@ impl Note {
     /// Returns whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.created.is_empty() && self.leaving.is_empty()
+    }
+
+    /// Adds it to what the record has. After the power failed, nobody knows that what was created is there.
+    fn add_to(self, kept: &mut Kept, is_of_this_boot: bool) {
+        kept.accounted = None;
+        if is_of_this_boot {
+            kept.take(self.created);
+        }
+        for key in self.leaving {
+            kept.managed.entry(key.clone()).and_modify(|managed| managed.created = false);
+            kept.left.entry(key).and_modify(|managed| managed.created = false);
+        }
     }
 }
 
@@ -104,28 +116,21 @@ impl Notes {
         self.head.boot == this_boot()
     }
 
-    /// Adds them to what the record has. After the power failed, nobody knows that what was created is there.
+    /// Adds them to what the record has.
     pub(super) fn add_to(&mut self, kept: &mut Kept) {
         let is_of_this_boot = self.are_of_this_boot();
         kept.accounted = None;
-        for Note { created, leaving } in self.each.drain(..) {
-            if is_of_this_boot {
-                kept.left.retain(|key, _| !created.contains_key(key));
-                kept.managed.extend(created);
-            }
-            for key in leaving {
-                kept.managed.entry(key.clone()).and_modify(|managed| managed.created = false);
-                kept.left.entry(key).and_modify(|managed| managed.created = false);
-            }
-        }
+        self.each.drain(..).for_each(|note| note.add_to(kept, is_of_this_boot));
     }
 }
 
 /// A file of notes that is written to.
 pub(super) struct Open {
     file: File,
-    /// The record that they follow.
-    record: Identity,
+    /// The record that they follow, and its file.
+    record: (Record, Identity),
+    /// What it says with them.
+    kept: Kept,
     chain: Chain,
     length: u64,
     /// True once the name of the file is on the disk.
@@ -133,17 +138,17 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Goes on with notes, or begins with those that follow a record of this digest.
+    /// Goes on with notes, or begins with those that follow a record of this digest; with what the record says by now.
     ///
     /// Assumptions: the folder is locked, and a file that begins is not there yet.
     pub(super) fn new(
-        folder: &Folder,
-        (name, record): (&str, Identity),
+        (folder, name): (&Folder, &str),
+        (record, kept): ((Record, Identity), Kept),
         follow: Result<Notes, String>,
     ) -> Result<Self, StoreError> {
         let presence = if follow.is_ok() { Presence::Existing } else { Presence::New };
         let file = folder.append(name, presence)?;
-        let mut open = Self { file, record, chain: Chain::default(), length: 0, is_named: false };
+        let mut open = Self { file, record, kept, chain: Chain::default(), length: 0, is_named: false };
         match follow {
             Ok(notes) => {
                 (open.chain, open.length) = (notes.chain, notes.length);
@@ -156,19 +161,25 @@ impl Open {
 
     /// Returns whether nobody else wrote to it or to the record since.
     pub(super) fn is_current(&self, record: Option<Identity>) -> bool {
-        record == Some(self.record) && self.file.metadata().is_ok_and(|now| now.len() == self.length)
+        record == Some(self.record.1) && self.file.metadata().is_ok_and(|now| now.len() == self.length)
     }
 
     /// Appends a note. Once this returns it survives the process, and where something may be gone the power, too.
-    pub(super) fn append(&mut self, folder: &Folder, name: &str, note: &Note) -> Result<(), StoreError> {
-        self.write(folder, name, note)?;
+    pub(super) fn append(&mut self, folder: &Folder, name: &str, note: Note) -> Result<(), StoreError> {
+        self.write(folder, name, &note)?;
         if !note.leaving.is_empty() {
             self.file.sync_data().map_err(|source| failed("flush", folder, name, source))?;
             if !std::mem::replace(&mut self.is_named, true) {
                 folder.flush()?;
             }
         }
+        note.add_to(&mut self.kept, true);
         Ok(())
+    }
+
+    /// The record, and what it says with the notes.
+    pub(super) fn into_content(self) -> (Record, Kept) {
+        (self.record.0, self.kept)
     }
 
     fn write(&mut self, folder: &Folder, name: &str, line: &impl Serialize) -> Result<(), StoreError> {

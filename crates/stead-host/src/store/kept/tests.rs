@@ -204,7 +204,7 @@ fn what_is_owed_outlives_damage_to_things_and_what_was_compared_lasts_as_long_as
         RecordReading::Damaged(path) => panic!("{} is damaged", path.display()),
     };
     assert_eq!(outline().accounted, Some(accounted.clone()));
-    slot.noting().note(&creates(&["b"])).unwrap();
+    slot.noting().note(creates(&["b"])).unwrap();
     assert_eq!((outline().accounted, outline().owed.len()), (None, 1), "nobody compared it");
     slot.change(|kept| kept.accounted = Some(accounted.clone())).unwrap();
     changed(&slot, &["a"], &[]);
@@ -284,11 +284,11 @@ fn notes_are_read_with_the_record_and_taken_in_by_its_next_change() {
     let store = tempfile::tempdir().unwrap();
     let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
     let mut noting = one.noting();
-    noting.note(&creates(&["a", "b"])).unwrap();
-    noting.note(&leaves(&["a"])).unwrap();
+    noting.note(creates(&["a", "b"])).unwrap();
+    noting.note(leaves(&["a"])).unwrap();
     // Those of another process.
-    one.noting().note(&creates(&["c"])).unwrap();
-    noting.note(&creates(&["d"])).unwrap();
+    one.noting().note(creates(&["c"])).unwrap();
+    noting.note(creates(&["d"])).unwrap();
     assert_eq!(created(&one), ["b", "c", "d"]);
     let Ok([others]) = <[Kept; 1]>::try_from(other.others().unwrap()) else { panic!("there is one") };
     assert!(others.managed["b"].created);
@@ -298,10 +298,36 @@ fn notes_are_read_with_the_record_and_taken_in_by_its_next_change() {
     // A kill left them behind the record that has them.
     fs::write(notes_at(&one), notes).unwrap();
     assert_eq!(created(&one), ["c", "d"]);
-    noting.note(&creates(&["e"])).unwrap();
+    noting.note(creates(&["e"])).unwrap();
     assert_eq!(created(&one), ["c", "d", "e"]);
     one.change(|kept| kept.managed.clear()).unwrap();
     assert_eq!(fs::read_dir(&one.folder).unwrap().count(), 1, "nothing is left but the lock");
+}
+
+#[test]
+fn what_was_noted_is_not_read_again_unless_another_process_wrote_since() {
+    let store = tempfile::tempdir().unwrap();
+    let slot = slot(&store, "/one");
+    changed(&slot, &["a"], &["b"]);
+    let mut noting = slot.noting();
+    for (key, is_another_there) in [("c", false), ("d", true)] {
+        noting.note(creates(&["b", key])).unwrap();
+        noting.note(leaves(&["a"])).unwrap();
+        if is_another_there {
+            slot.noting().note(creates(&["e"])).unwrap();
+        }
+        let noted = slot.read().unwrap();
+        noting.change(|_| {}).unwrap();
+        assert_eq!(slot.read().unwrap(), noted);
+        assert!(!notes_at(&slot).exists());
+    }
+    assert_eq!(created(&slot), ["b", "c", "d", "e"]);
+    noting.note(creates(&["f"])).unwrap();
+    let mut flipped = fs::read(notes_at(&slot)).unwrap();
+    flipped[0] ^= 1;
+    fs::write(notes_at(&slot), flipped).unwrap();
+    noting.change(|kept| kept.owed.extend(["T:a".to_owned()])).unwrap();
+    assert_eq!(created(&slot), ["b", "c", "d", "e", "f"]);
 }
 
 #[test]
@@ -310,7 +336,7 @@ fn a_cut_through_notes_loses_the_last_alone_and_any_other_damage_is_found() {
     let slot = slot(&store, "/one");
     let mut noting = slot.noting();
     for key in ["a", "b", "c"] {
-        noting.note(&creates(&[key])).unwrap();
+        noting.note(creates(&[key])).unwrap();
     }
     let whole = fs::read(notes_at(&slot)).unwrap();
     for length in 0..whole.len() {
@@ -318,7 +344,7 @@ fn a_cut_through_notes_loses_the_last_alone_and_any_other_damage_is_found() {
         let lines = str::from_utf8(&whole[..length]).unwrap().matches('\n').count();
         assert_eq!(created(&slot).len(), lines.saturating_sub(1), "cut at {length}");
     }
-    slot.noting().note(&creates(&["d"])).unwrap();
+    slot.noting().note(creates(&["d"])).unwrap();
     assert_eq!(created(&slot), ["a", "b", "d"], "what is incomplete is cut off first");
     for at in 0..whole.len() - 1 {
         let mut flipped = whole.clone();
@@ -344,7 +370,7 @@ fn after_another_boot_nothing_counts_that_was_not_flushed() {
     notes.extend(b"\0\0\0\n\0\0");
     fs::write(notes_at(&slot), notes).unwrap();
     assert_eq!(created(&slot), [""; 0], "the file of 'b' may not be there, and 'a' may be another's");
-    slot.noting().note(&creates(&["c"])).unwrap();
+    slot.noting().note(creates(&["c"])).unwrap();
     assert_eq!(created(&slot), ["c"]);
 }
 
