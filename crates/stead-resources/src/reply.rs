@@ -66,12 +66,13 @@ pub(crate) fn cost(desired: &Value) -> Cost {
 /// The claims of an instance that manages this much of what is at its `path`, and reads its `source`; `None` without a
 /// path.
 pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
-    let mode = text(input, "mode").and_then(parse_mode).filter(|_| extent != Extent::Absent);
-    let mut claims = Claims::path(text(input, "path")?, extent);
+    let [path, mode, source] = texts(input, ["path", "mode", "source"]);
+    let mode = mode.and_then(parse_mode).filter(|_| extent != Extent::Absent);
+    let mut claims = Claims::path(path?, extent);
     if let Some(mode) = mode {
         claims = claims.and_mode(mode);
     }
-    Some(match text(input, "source") {
+    Some(match source {
         Some(source) => claims.and_reads(source),
         None => claims,
     })
@@ -79,12 +80,12 @@ pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
 
 /// That an instance uses the accounts that it names as `owner`, `user` and `group`.
 pub(crate) fn ties(input: &Plain) -> Ties {
-    let account = |property, database| {
+    let account = |name: Option<&str>, database| {
         let is_name = |name: &&str| !name.is_empty() && !name.contains('/') && name.parse::<u32>().is_err();
-        let name = text(input, property).filter(is_name)?;
-        Some(Provision::Path(record_path(database, name).into()))
+        Some(Provision::Path(record_path(database, name.filter(is_name)?).into()))
     };
-    let named = [account("owner", "passwd"), account("user", "passwd"), account("group", "group")];
+    let [owner, user, group] = texts(input, ["owner", "user", "group"]);
+    let named = [account(owner, "passwd"), account(user, "passwd"), account(group, "group")];
     let uses = named.into_iter().flatten().collect();
     Ties { provides: Vec::new(), uses }
 }
@@ -102,17 +103,33 @@ pub(crate) fn states(thing: &str, input: &Plain, properties: &[&'static str]) ->
 /// Returns the owner and the group that an instance states by name for its `path`. Numbers are left out: a name may mean the
 /// same.
 pub(crate) fn owners(input: &Plain) -> Vec<Statement> {
-    let state = |property| {
-        let name = text(input, property).filter(|name| name.parse::<u32>().is_err() && !is_removal(input))?;
+    let [owner, group] = texts(input, ["owner", "group"]);
+    let state = |(property, name): (&'static str, Option<&str>)| {
+        let name = name.filter(|name| name.parse::<u32>().is_err() && !is_removal(input))?;
         let thing = format!("'{}'", text(input, "path")?);
         Some(Statement { thing, property, value: Value::from(name) })
     };
-    ["owner", "group"].into_iter().filter_map(state).collect()
+    [("owner", owner), ("group", group)].into_iter().filter_map(state).collect()
 }
 
 /// Returns whether an instance is to be removed, as far as that is known.
 pub(crate) fn is_removal(input: &Plain) -> bool {
     input.expose().get("_exist") == Some(&Value::Bool(false))
+}
+
+/// The values of properties, found in one pass: it is asked of each instance of each run, and most state few.
+pub(crate) fn values<'a, const N: usize>(input: &'a Plain, names: [&str; N]) -> [Option<&'a Value>; N] {
+    let mut found = [None; N];
+    for (stated, value) in input.expose().as_object().into_iter().flatten() {
+        let places = names.iter().zip(&mut found);
+        places.filter(|(name, _)| **name == *stated).for_each(|(_, place)| *place = Some(value));
+    }
+    found
+}
+
+/// Those of them that are texts.
+fn texts<'a, const N: usize>(input: &'a Plain, names: [&str; N]) -> [Option<&'a str>; N] {
+    values(input, names).map(|value| value?.as_str())
 }
 
 pub(crate) fn text<'a>(input: &'a Plain, name: &str) -> Option<&'a str> {

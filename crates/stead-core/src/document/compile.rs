@@ -1,5 +1,6 @@
 //! Strings that are expressions: from the tree of a text to templates, and back.
 
+use super::advice::has_any_form;
 use super::codes::NO_EXPRESSION;
 use super::fields::{Expected, Reader};
 use super::loops::items_of;
@@ -53,8 +54,10 @@ impl Reader<'_> {
             Kind::Null => Kind::Null,
             Kind::Bool(truth) => Kind::Bool(truth),
             Kind::Number(number) => Kind::Number(number),
-            Kind::String(text) if text.starts_with('[') => self.compiled(text, span, place),
-            Kind::String(text) => Kind::String(text),
+            Kind::String(text) => {
+                self.may_compute |= has_any_form(&text);
+                if text.starts_with('[') { self.compiled(text, span, place) } else { Kind::String(text) }
+            }
             Kind::Array(items) => Kind::Array(items.into_iter().map(|item| self.compile(item, place)).collect()),
             Kind::Object(entries) => {
                 let outer = self.items.len();
@@ -134,6 +137,17 @@ pub(super) fn written(template: Template) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::{Limits, SourceId};
+
+    #[test]
+    fn an_instance_that_may_compute_is_known_by_its_own_texts() {
+        let texts = ["plain", "[add(1, 2)]", "$home", "add(1, 2)", "[[x", "a, b", "{{ port }}", "<%= port %>"];
+        let instance = |text| format!("- {{name: n, type: A/B, properties: {{nested: [{{key: '{text}'}}]}}}}\n");
+        let text = format!("resources:\n{}", texts.map(instance).concat());
+        let (document, _) = crate::document::parse(SourceId::default(), &text, &Limits::default());
+        let may = document.resources.iter().map(|instance| instance.may_compute);
+        assert_eq!(may.collect::<Vec<_>>(), [false, true, true, true, true, false, true, true]);
+    }
 
     #[test]
     fn what_was_compiled_is_written_as_it_was() {

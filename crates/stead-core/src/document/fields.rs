@@ -63,12 +63,15 @@ pub(super) struct Reader<'t> {
     pub(super) last_type: Option<TypeName>,
     /// What the loops around call their items.
     pub(super) items: Vec<Box<str>>,
+    /// True if a text of the instance that is read can be, or can have been meant as, an expression.
+    pub(super) may_compute: bool,
 }
 
 impl<'t> Reader<'t> {
     /// A reader that keeps so many findings.
     pub(super) fn new(text: Option<&'t str>, findings: usize) -> Self {
-        Self { text, findings: Findings::new(&text::codes::TOO_MANY, findings), last_type: None, items: Vec::new() }
+        let findings = Findings::new(&text::codes::TOO_MANY, findings);
+        Self { text, findings, last_type: None, items: Vec::new(), may_compute: false }
     }
 }
 

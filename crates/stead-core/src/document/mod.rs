@@ -100,6 +100,7 @@ impl Instance {
             copy: Box::default(),
             properties: properties.map(Template::of_value),
             metadata: None,
+            may_compute: true,
         }
     }
 }
@@ -118,7 +119,7 @@ impl Document {
             .filter_map(|parameter| Some((parameter.name.value.as_str(), parameter.default.as_ref()?)))
             .collect();
         let mut used = UsedParameters::default();
-        let mut waiting: Vec<&Template> = self.values().collect();
+        let mut waiting: Vec<&Template> = self.computing_values().collect();
         while let Some(template) = waiting.pop() {
             for name in parameters_in(template) {
                 match name {
@@ -142,10 +143,20 @@ impl Document {
     }
 
     /// Like [`Self::all_values`], without those of parameters and functions.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Template> {
+    fn values(&self) -> impl Iterator<Item = &Template> {
+        self.own_values().chain(self.resources.iter().flat_map(Instance::values))
+    }
+
+    /// Those of them that can have an expression.
+    pub(crate) fn computing_values(&self) -> impl Iterator<Item = &Template> {
+        self.own_values()
+            .chain(self.resources.iter().filter(|instance| instance.may_compute).flat_map(Instance::values))
+    }
+
+    fn own_values(&self) -> impl Iterator<Item = &Template> {
         let variables = self.variables.iter().map(|variable| &variable.value);
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
-        variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values))
+        variables.chain(outputs)
     }
 }
 
@@ -371,6 +382,8 @@ pub struct Instance {
     pub properties: Option<Template>,
     /// `metadata`, as written
     pub metadata: Option<Box<Node>>,
+    /// False where no text in it is an expression, or can have been meant as one.
+    pub may_compute: bool,
 }
 
 /// `directives` of an instance.

@@ -355,7 +355,7 @@ impl Reader<'_> {
 
     pub(super) fn instance(&mut self, node: Node) -> Option<Instance> {
         let (span, mut entries) = self.object(node, "an instance")?;
-        let outer = self.items.len();
+        let (outer, around) = (self.items.len(), std::mem::take(&mut self.may_compute));
         // Of most instances nothing is foreign, and nothing more is asked.
         let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
         let has_type = entries.iter().any(|entry| &*entry.key == "type");
@@ -402,7 +402,7 @@ impl Reader<'_> {
         }
         self.older_adapter(&mut parts);
         self.items.truncate(outer);
-        parts.finish(span)
+        parts.finish(span, std::mem::replace(&mut self.may_compute, around))
     }
 
     /// Obeys `metadata."Microsoft.DSC".requireAdapter` where the directives name no adapter.
@@ -529,7 +529,7 @@ struct InstanceParts {
 }
 
 impl InstanceParts {
-    fn finish(self, span: Span) -> Option<Instance> {
+    fn finish(self, span: Span, may_compute: bool) -> Option<Instance> {
         let start = Span::new(span.source, span.start, span.start);
         Some(Instance {
             span,
@@ -542,6 +542,7 @@ impl InstanceParts {
             copy: self.copy,
             properties: self.properties,
             metadata: self.metadata,
+            may_compute,
         })
     }
 }

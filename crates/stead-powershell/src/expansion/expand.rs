@@ -346,6 +346,7 @@ impl Expander<'_> {
             copy: Box::default(),
             properties: Some(Template { span, kind: Kind::Object(members.into()) }),
             metadata: None,
+            may_compute: true,
         }
     }
 

@@ -137,16 +137,16 @@ impl Provider for Files {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let states = |name: &&str| input.expose().get(name).is_some();
+        let [content, encoded, source] = [Properties::CONTENT, Properties::CONTENT_BASE64, Properties::SOURCE];
+        let [exist, content, encoded, source, backup] =
+            reply::values(input, [Properties::EXIST, content, encoded, source, Properties::BACKUP]);
         let extent = match () {
-            () if reply::is_removal(input) => Extent::Absent,
-            () if [Properties::CONTENT, Properties::CONTENT_BASE64, Properties::SOURCE].iter().any(states) => {
-                Extent::Whole
-            }
+            () if exist == Some(&Value::Bool(false)) => Extent::Absent,
+            () if content.or(encoded).or(source).is_some() => Extent::Whole,
             () => Extent::Attributes,
         };
         let claims = reply::claims(input, extent)?;
-        Some(match input.expose().get(Properties::BACKUP).and_then(Backup::known_suffix) {
+        Some(match backup.and_then(Backup::known_suffix) {
             Some(suffix) => claims.and_backup(suffix),
             None => claims,
         })

@@ -23,7 +23,7 @@ const DEPTH: usize = 4;
 /// A warning for each such call.
 pub(super) fn without_effect(document: &Document, sources: &Sources) -> Vec<Diagnostic> {
     let mut all = Vec::new();
-    document.values().for_each(|value| own_expressions(value, &mut all));
+    document.computing_values().for_each(|value| own_expressions(value, &mut all));
     let mut found = Vec::new();
     for placed in &all {
         for (builtin, at) in placed.expression.all_calls() {

@@ -150,18 +150,20 @@ pub(super) fn expressions_as_text(document: &Document, sources: &Sources, secret
     let nowhere = About { sources, secrets, items: Vec::new(), is_in_loop: false, is_over_object: false };
     let values = document.variables.iter().map(|variable| &variable.value);
     let values = values.chain(document.outputs.iter().map(|output| &output.value));
-    let mut found: Vec<Diagnostic> = document.resources.iter().flat_map(of).collect();
+    // Of most instances that was seen where they were read.
+    let instances = || document.resources.iter().filter(|instance| instance.may_compute);
+    let mut found: Vec<Diagnostic> = instances().flat_map(of).collect();
     for value in values {
         document.of_value(value, &|| Reader::Program, &nowhere, &mut found);
     }
-    for instance in &document.resources {
+    for instance in instances() {
         document.of_value(&instance.name, &|| Reader::Plain, &about(instance, sources, secrets), &mut found);
     }
     found
 }
 
 /// Returns whether a text has a character of one of the forms. It is asked of each text of each run, and few have one.
-fn has_any_form(text: &str) -> bool {
+pub(in crate::document) fn has_any_form(text: &str) -> bool {
     // Over all bytes, without an end at the first: that is done many at a time.
     let begins = |byte: u8| matches!(byte, b'[' | b'{' | b'$' | b'<');
     text.bytes().fold(false, |found, byte| found | begins(byte)) || text.ends_with(')')

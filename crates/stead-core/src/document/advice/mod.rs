@@ -14,6 +14,7 @@ use crate::diag::Diagnostic;
 use crate::expr::Template;
 use crate::text::{Kind, Leaf as _, Sources};
 
+pub(super) use literal::has_any_form;
 pub use schema::is_schema_of_documents;
 
 impl Document {
