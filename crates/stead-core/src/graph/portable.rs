@@ -100,7 +100,7 @@ impl Graph {
 fn outer_values(scope: &Scope, sources: &Sources) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let document = &scope.document;
-    for placed in document.values().filter(|_| scope.outer.is_some()).flat_map(expressions) {
+    for placed in document.computing_values().filter(|_| scope.outer.is_some()).flat_map(expressions) {
         for function in ["parameters", "variables"] {
             for call in placed.expression.calls(function) {
                 let argument = call.arguments().next();
