@@ -86,8 +86,7 @@ pub(crate) fn ties(input: &Plain) -> Ties {
     };
     let [owner, user, group] = texts(input, ["owner", "user", "group"]);
     let named = [account(owner, "passwd"), account(user, "passwd"), account(group, "group")];
-    let uses = named.into_iter().flatten().collect();
-    Ties { provides: Vec::new(), uses }
+    Ties { provides: Vec::new(), uses: named.into_iter().flatten().collect() }
 }
 
 /// Returns what an instance states of a thing: whether it exists and, unless it is to be removed, those of these properties that
