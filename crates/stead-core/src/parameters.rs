@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
 use crate::schema::{Spelling, Type};
-use crate::text::{Node, Span};
+use crate::text::{Node, Span, is_of_ansible_vault};
 use crate::value::{Object, Value};
 
 /// The values that a caller supplies for parameters.
@@ -112,6 +112,11 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
             help: Some(format!("a colon stands between name and value: write '{name}: …'")),
             ..finding
         });
+    }
+    if input.as_str().is_some_and(is_of_ansible_vault) {
+        let help = "it is not decrypted here: `ansible-vault view FILE | stead plan DOCUMENT --parameters-file -` reads what is in it";
+        let finding = wrong_form("these parameters are encrypted by ansible-vault".to_owned());
+        return Err(Finding { help: Some(help.to_owned()), ..finding });
     }
     let Value::Object(mut members) = input else {
         return Err(wrong_form(format!("parameters must be an object, found {kind}")));

@@ -2,6 +2,7 @@
 
 mod corrections;
 mod files;
+mod firewall;
 mod hints;
 mod instance;
 mod loadable;

@@ -439,7 +439,9 @@ fn what_is_said_of_a_foreign_word_can_be_followed() {
                     format!("{written}\nresources: []\n")
                 };
                 let said = mistakes(&wrong).join("\n");
-                assert!(advice.iter().all(|form| said.contains(form)), "{word}: {said}");
+                // What is said of changes has the name of the instance itself.
+                let is_said = |form: &&str| said.contains(*form) || said.contains(&form.replace("'other'", "'it'"));
+                assert!(advice.iter().all(is_said), "{word}: {said}");
             }
         }
     }

@@ -74,7 +74,13 @@ fn collect(node: &Node, part: Part, shown: &mut Vec<Range<usize>>) {
             let is_of_machines = matches!(part, Part::Inventory | Part::Machines);
             let name = item.as_str().filter(|name| is_of_machines && MachineName::parse(name).is_ok());
             shown.extend(name.map(|_| range(item.span)));
-            collect(item, if is_of_machines { Part::Machine } else { Part::Secret }, shown);
+            let inner = match part {
+                Part::Inventory | Part::Machines => Part::Machine,
+                // A label is no secret, also where there are several in a list.
+                Part::Shown => Part::Shown,
+                Part::Machine | Part::Secret => Part::Secret,
+            };
+            collect(item, inner, shown);
         }),
         _ if part == Part::Shown || part == Part::Machine && is_address(node) => shown.push(range(node.span)),
         _ => {}
@@ -146,6 +152,10 @@ mod tests {
         let text = "machines:\n  web1: {ip: 192.0.2.11, labels: {role: web}, rol: x, user: kim}\n";
         let expected = "machines:\n  web1: {ip: 192.0.2.11, labels: {role: web}, rol: *, user: kim}\n";
         assert_eq!(shown(text).as_deref(), Some(expected));
+        for labels in ["[web]", "{tier: [a, b]}", "[{role: web}]"] {
+            let text = format!("machines:\n  web1: {{labels: {labels}}}\n");
+            assert_eq!(shown(&text), Some(text));
+        }
     }
 
     #[test]
@@ -153,7 +163,7 @@ mod tests {
         let secrets = [
             "machines:\n  web1: {parametrs: {password: hunter2}, port: no}\n",
             "machines:\n  web1: {password: hunter2, x: 1} # hunter2: hunter2\n",
-            "machines:\n  web1: {labels: {a: [hunter2]}, x: 1}\n",
+            "machines:\n  web1: {layers: {a: [hunter2]}, x: 1}\n",
             "machines:\n  web1: {address: \"deploy:hunter2@10.0.0.1\"}\n",
             "machines:\n- {name: web1, password: hunter2}\n",
             "web1: {password: hunter2}\nweb2: hunter2\n",

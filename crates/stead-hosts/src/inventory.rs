@@ -57,9 +57,22 @@ impl Inventory {
         if let Some((known, _)) = labels.find(|(_, value)| *value == label) {
             return Some(format!("'{label}' is a value of the label '{known}': write {known}={label}"));
         }
-        let known = self.machines.iter().flat_map(|machine| machine.labels.keys().map(String::as_str));
-        nearest(label, known).map(did_you_mean)
+        let labels = || self.machines.iter().flat_map(|machine| &machine.labels);
+        if let Some(meant) = nearest(label, labels().map(|(name, _)| name.as_str())) {
+            return Some(did_you_mean(meant));
+        }
+        // A group such as 'webservers', where machines have `role: web`.
+        let group = labels().find(|(_, value)| is_group_of(label, value));
+        group.map(|(name, value)| format!("an inventory has labels in place of groups: write {name}={value}"))
     }
+}
+
+/// Returns whether a word is the name of a group of what a label says: `web`, `webs`, `web_servers` or `webservers`.
+fn is_group_of(word: &str, value: &str) -> bool {
+    const ENDINGS: [&str; 10] =
+        ["s", "server", "servers", "host", "hosts", "node", "nodes", "machine", "machines", "group"];
+    let rest = word.strip_prefix(value).filter(|_| value.len() > 1);
+    rest.is_some_and(|rest| ENDINGS.contains(&rest.trim_start_matches(['_', '-'])))
 }
 
 impl Machine {

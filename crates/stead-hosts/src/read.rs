@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stead_core::diag::{Diagnostic, any_error, nearest};
-use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, locate};
+use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, is_of_ansible_vault, locate};
 use stead_core::value::Object;
 
 use crate::ansible;
@@ -19,7 +19,8 @@ use crate::words;
 pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diagnostic>) {
     let Some(found) = sources.get(source) else { return (None, Vec::new()) };
     let mut findings = Findings::default();
-    let inventory = if ansible::is_ini(&found.name, &found.text) {
+    let is_ini = !is_of_ansible_vault(&found.text) && ansible::is_ini(&found.name, &found.text);
+    let inventory = if is_ini {
         ansible::of_ini(source, &found.text, &mut findings)
     } else {
         let (root, faults) = text::read(source, &found.text, &Limits::default());
@@ -60,6 +61,10 @@ fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory
         () if root.entries().is_some() => (
             "an inventory must have 'machines'",
             "write `machines:` above the machines, and indent them: `machines: {web1: {address: 192.0.2.11}}`",
+        ),
+        () if root.as_str().is_some_and(is_of_ansible_vault) => (
+            "this inventory is encrypted by ansible-vault",
+            "it is not decrypted here: `ansible-vault view FILE | stead hosts -` reads what is in it",
         ),
         () => ("an inventory must have 'machines'", "write machines as 'machines: {NAME: {labels: {}}}'"),
     };

@@ -109,6 +109,43 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     words.next().is_none().then_some(first.word)
 }
 
+/// The names of several parts that were most likely meant by one, at most two: the one with the fewest other letters, and of
+/// those the one that begins most alike; then one that the name goes on from, or that goes on from it.
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::likeliest;
+///
+/// let packages = ["nginx", "nginx-core", "nginx-light", "nano", "postgresql", "postgresql-15"];
+/// assert_eq!(likeliest("nginx-lite", packages), ["nginx-light", "nginx"]);
+/// assert_eq!(likeliest("postgres", packages), ["postgresql"]);
+/// assert_eq!(likeliest("htop", packages), [""; 0]);
+/// ```
+pub fn likeliest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
+    let allowed = (name.chars().count() / 3).max(1);
+    let common = |other: &str| name.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    // What is longer or shorter by more has that many other letters at least.
+    let is_alike = |other: &&str| name.len().abs_diff(other.len()) <= allowed && other.len() <= LONGEST;
+    let (mut near, mut other) = (None, None);
+    for candidate in candidates {
+        if is_alike(&candidate) {
+            let letters = strsim::damerau_levenshtein(name, candidate);
+            let rank = (letters, usize::MAX - common(candidate), candidate);
+            near = if letters <= allowed { near.into_iter().chain([rank]).min() } else { near };
+        }
+        let is_whole = name.strip_prefix(candidate).is_some_and(|rest| rest.starts_with(['-', '.', '_']));
+        if is_whole || candidate.starts_with(name) {
+            other = other.into_iter().chain([(candidate.len(), candidate)]).min();
+        }
+    }
+    let near = near.map(|(_, _, near)| near);
+    near.into_iter().chain(other.map(|(_, other)| other).filter(|other| Some(*other) != near)).collect()
+}
+
 /// A candidate that is near, and how near; what is less is nearer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Near<'a> {

@@ -7,7 +7,7 @@ mod render;
 pub(crate) mod secret_forms;
 
 pub use json::to_json;
-pub use meant::{Meant, did_you_mean, nearest};
+pub use meant::{Meant, did_you_mean, likeliest, nearest};
 pub use render::{render, render_all, snippet};
 pub use secret_forms::covered;
 
@@ -231,6 +231,10 @@ impl Diagnostic {
     /// Takes out words of the line that the finding is about: a message that has one gives way to the title of the code.
     #[must_use]
     pub fn without_words_of(self, text: &str) -> Self {
+        // It has no word but that of a known tag.
+        if self.code.id == codes::text::TAG_FOREIGN.id {
+            return self;
+        }
         let from = self.span.map_or(0, |span| span.start as usize);
         let before = text.get(..from).unwrap_or_default();
         let start = before.rfind('\n').map_or(0, |found| found + 1);

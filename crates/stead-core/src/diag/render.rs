@@ -49,7 +49,20 @@ pub fn render_all(findings: &[Diagnostic], sources: &Sources, color: bool) -> St
             line(finding, sources)
         }
     });
-    each.collect::<String>() + &references(findings)
+    each.collect::<String>() + reason_for_stars(&secret, findings, sources) + &references(findings)
+}
+
+/// Says why lines have stars, where a line that is shown has some that the text does not have.
+fn reason_for_stars(secret: &Lines, findings: &[Diagnostic], sources: &Sources) -> &'static str {
+    let has_stars = |span: Span| {
+        let Some(excerpt) = excerpt(sources, span) else { return false };
+        let is_shown = !excerpt.source.is_private && !secret.contains(&(span.source, excerpt.line));
+        let start = (span.start as usize).saturating_sub(excerpt.mark.start);
+        let written = excerpt.source.text.get(start..start + excerpt.text.len()).unwrap_or_default();
+        is_shown && excerpt.text.matches('*').count() > written.matches('*').count()
+    };
+    let mut spans = findings.iter().take(SHOWN_IN_FULL).filter_map(|finding| finding.span);
+    if spans.any(has_stars) { "Stars stand for text that may be a secret\n" } else { "" }
 }
 
 /// A finding in one line, its place first.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::foreign::{ForeignWords, Site};
+use super::handlers::Neighbour;
 use super::other_types::{id_of_reference, type_of_module};
 use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, Meant};
@@ -65,13 +66,16 @@ pub(super) struct Reader<'t> {
     pub(super) items: Vec<Box<str>>,
     /// True if a text of the instance that is read can be, or can have been meant as, an expression.
     pub(super) may_compute: bool,
+    /// The instances of the document, where one has a key that nothing reads.
+    pub(super) neighbours: Vec<Neighbour>,
 }
 
 impl<'t> Reader<'t> {
     /// A reader that keeps so many findings.
     pub(super) fn new(text: Option<&'t str>, findings: usize) -> Self {
         let findings = Findings::new(&text::codes::TOO_MANY, findings);
-        Self { text, findings, last_type: None, items: Vec::new(), may_compute: false }
+        let (items, neighbours) = (Vec::new(), Vec::new());
+        Self { text, findings, last_type: None, items, may_compute: false, neighbours }
     }
 }
 
@@ -96,6 +100,11 @@ impl Reader<'_> {
                 None => finding,
             },
         });
+    }
+
+    /// Returns whether the text is JSON: what is put into it must be as well.
+    pub(super) fn is_json(&self) -> bool {
+        self.text.is_some_and(|text| text.trim_start().starts_with('{'))
     }
 
     pub(super) fn written(&self, span: Span) -> Option<&str> {

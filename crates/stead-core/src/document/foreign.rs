@@ -83,9 +83,15 @@ const STATE: &[&str] = &["ensure", "state"];
 /// Words for a loop.
 const LOOPS: &[&str] =
     &["loop", "foreach", "withitems", "withlist", "withdict", "withsequence", "repeat", "each", "names"];
+/// Words that ask for a run of another instance after a change of this one.
+const NOTIFIES: &[&str] = &["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"];
+/// Words that ask for a restart.
+const RESTARTS: &[&str] = &["restart", "restarts", "reload", "reloads", "restartservice", "reloadservice"];
 /// Words that ask for a run after a change of another instance.
 const AFTER_CHANGES: &[&str] =
     &["subscribe", "subscribes", "listen", "watch", "trigger", "triggers", "handlers", "handler"];
+const RESTARTED_AFTER: Meaning =
+    Inside("restartedAfter: [/etc/service.conf]", ", with the files after whose change it is to be restarted");
 const ON_CHANGES: &str = "directives: {onChanges: [\"[resourceId('Stead/File', 'other')]\"]}";
 
 /// Words at an instance. Of the rows that have a word, the first one that holds counts.
@@ -113,18 +119,13 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
     where_it(CONDITIONS, YES, Form(&["condition: true"], HERE)),
     row(&["unless", "notif"], Example(&["condition: \"[not(equals(facts('os.family'), 'Debian'))]\""], HERE)),
     row(CONDITIONS, Example(&["condition: \"[equals(facts('os.family'), 'Debian')]\""], HERE)),
-    row(
-        &["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"],
-        Example(&[ON_CHANGES], AT_A_HANDLER),
-    ),
-    where_it(
-        AFTER_CHANGES,
-        Type(SERVICE),
-        Inside("restartedAfter: [/etc/service.conf]", ", with the files after whose change it is to be restarted"),
-    ),
+    row(NOTIFIES, Example(&[ON_CHANGES], AT_A_HANDLER)),
+    where_it(AFTER_CHANGES, Type(SERVICE), RESTARTED_AFTER),
+    where_it(RESTARTS, Type(SERVICE), RESTARTED_AFTER),
+    row(RESTARTS, Example(&[ON_CHANGES], AT_A_HANDLER)),
     row(AFTER_CHANGES, Example(&[ON_CHANGES], ONLY_THEN)),
-    row(&["onchanges"], Directive("onChanges")),
-    row(&["onfailure"], Directive("onFailure")),
+    row(&["onchanges"], Example(&[ON_CHANGES], HERE)),
+    row(&["onfailure"], Example(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE)),
     row(&["onfail", "rescue"], Example(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE)),
     row(
         &["before", "prereq", "requirein"],
@@ -286,7 +287,8 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     row(
         &["handlers", "handler"],
         Advice(
-            "state each handler below 'resources', and the instances that trigger it in 'onChanges' of its 'directives'",
+            "state each handler below 'resources', with `directives: {onChanges: [\"[resourceId('Stead/File', 'other')]\"]}` for \
+             what triggers it, and `restarted: true` in the properties of a Stead/Service",
         ),
     ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
@@ -439,6 +441,27 @@ impl<L> Site<'_, L> {
 /// Returns what a word of another tool is in a document.
 pub(super) fn meaning<L>(table: &[ForeignWords], word: &str, site: Site<'_, L>) -> Option<Meaning> {
     meanings(table, word, site).next().map(|row| row.meaning)
+}
+
+/// A relation of other tools to a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    /// Something else runs after a change of this instance.
+    Notifies,
+    /// A service is restarted or reloaded.
+    Restarts,
+    /// This instance runs after a change of another one.
+    After,
+}
+
+/// Returns the relation to a change that a key of an instance is to another tool.
+pub(super) fn change(key: &str) -> Option<Change> {
+    match &*plain(key) {
+        word if NOTIFIES.contains(&word) => Some(Change::Notifies),
+        word if RESTARTS.contains(&word) => Some(Change::Restarts),
+        word if word == "onchanges" || AFTER_CHANGES.contains(&word) => Some(Change::After),
+        _ => None,
+    }
 }
 
 /// Returns whether a key of an instance is a loop to another tool.

@@ -184,9 +184,21 @@ impl Reader<'_> {
         self.report(match self.written(span) {
             Some(written) if written.starts_with('{') => {
                 let inside = Span { start: span.start + 1, end: span.start + 1, ..span };
-                finding.with_fix(inside, "name: items, ")
+                let members = written.trim_start_matches('{');
+                let is_json = members.trim_start().starts_with('"') || self.is_json();
+                finding.with_fix(
+                    inside,
+                    match (is_json, members.starts_with(char::is_whitespace)) {
+                        (true, true) => "\"name\": \"items\",",
+                        (true, false) => "\"name\": \"items\", ",
+                        (false, _) => "name: items, ",
+                    },
+                )
             }
-            Some(_) if is_first => finding.with_fix(start, format!("name: items\n{column}")),
+            Some(_) if is_first => {
+                let end = if self.text.is_some_and(|text| text.contains("\r\n")) { "\r\n" } else { "\n" };
+                finding.with_fix(start, format!("name: items{end}{column}"))
+            }
             _ => finding,
         });
     }

@@ -10,6 +10,7 @@ mod by_instance;
 mod compile;
 mod fields;
 mod foreign;
+mod handlers;
 mod ids;
 mod loops;
 mod other_types;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::apart::keep_apart;
 use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
+use super::handlers::Neighbour;
 use super::{
     ConfigurationMode, Copy, Directives, DiscoveryTime, Document, Exclusive, Instance, InstanceDirectives, Meaning,
-    Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, tools, winget,
+    Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, handlers, tools, winget,
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, Meant};
@@ -333,6 +334,10 @@ impl Reader<'_> {
             return Vec::new();
         }
         let items = self.array(node, "'resources'");
+        let is_foreign = |entry: &Entry| !INSTANCE_KEYS.contains(&&*entry.key);
+        if items.iter().filter_map(Node::entries).any(|entries| entries.iter().any(is_foreign)) {
+            self.neighbours = items.iter().filter_map(|item| Neighbour::of(item.entries()?)).collect();
+        }
         let mut instances = Vec::with_capacity(items.len());
         instances.extend(items.into_iter().filter_map(|item| self.instance(item)));
         instances
@@ -374,6 +379,7 @@ impl Reader<'_> {
         }
         let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
         let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);
+        let own = is_foreign.then(|| Neighbour::of(&entries)).flatten();
         for Entry { key, key_span, value } in entries {
             match &*key {
                 "type" => {
@@ -391,6 +397,12 @@ impl Reader<'_> {
                 // The loops were read before.
                 "copy" | "executionInformation" => {}
                 "resources" => self.child_resources(key_span),
+                _ if let Some(help) =
+                    own.as_ref().and_then(|own| handlers::advice(&key, Some(&value), own, &self.neighbours)) =>
+                {
+                    let message = format!("{} has no key '{}'", Owner::Instance, shown(&key));
+                    self.report(Diagnostic::error(&codes::UNKNOWN_KEY, key_span, message).with_help(help));
+                }
                 _ => {
                     let site = Site { value: Some(&value), type_name: stated.as_deref() };
                     self.unknown_key_at(&key, key_span, (Owner::Instance, INSTANCE_KEYS), site);

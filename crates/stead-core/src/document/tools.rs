@@ -22,7 +22,7 @@ struct Language {
 /// Only so much of a text is looked at, in bytes.
 const REACH: usize = 16 << 10;
 
-static LANGUAGES: LazyLock<[Language; 8]> = LazyLock::new(|| {
+static LANGUAGES: LazyLock<[Language; 9]> = LazyLock::new(|| {
     let language = |name, line, help| Language { name, line: pattern(line), help };
     [
         language(
@@ -63,6 +63,12 @@ static LANGUAGES: LazyLock<[Language; 8]> = LazyLock::new(|| {
             "an Ansible inventory",
             r"(?m)^\[[A-Za-z0-9_.-]+\][ \t]*\r?\n(?:[ \t]*\r?\n)*[A-Za-z0-9][^\s=]*(?:[ \t]+[A-Za-z_]\w*=[^\n]*|[ \t]*)\r?$|^\[[A-Za-z0-9_.-]+:(?:vars|children)\][ \t]*\r?$",
             "the option '--hosts' of plan, apply and check takes it, beside a document",
+        ),
+        language(
+            "a file that ansible-vault encrypted",
+            r"\A\s*\$ANSIBLE_VAULT;[^\n]*",
+            "it is not decrypted here: `ansible-vault view FILE | stead plan -` reads what is in it; a document that takes its secrets from \
+             parameters of the type 'secureString' needs no encryption",
         ),
         language(
             "a script",

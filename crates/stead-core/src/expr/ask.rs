@@ -6,7 +6,7 @@ use super::builtin::{Ask, Builtin};
 use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
-use super::facts::{FactPath, fact_of_others, fact_path, fact_paths};
+use super::facts::{FactPath, fact_of_others, fact_origin, fact_path, fact_paths};
 use super::syntax::Node;
 use super::{Answer, FactKey, Fault, Help, Stop, fact_at};
 use crate::diag::Meant;
@@ -192,7 +192,13 @@ impl Evaluator<'_> {
         let found = fact_at(&all, path).cloned();
         found.map_err(|unknown| match fact_path(path) {
             FactPath::Nothing => Stop::Fault(unknown_fact(path, question.place(0))),
-            FactPath::Of(_) | FactPath::Named => question.absent(format!("there is no fact '{path}'"), &unknown.known),
+            FactPath::Of(_) | FactPath::Named => {
+                let stop = question.absent(format!("there is no fact '{path}'"), &unknown.known);
+                match fact_origin(path) {
+                    Some(origin) => helped(stop, || not_on_this_machine(&all, path, origin)),
+                    None => stop,
+                }
+            }
         })
     }
 
@@ -298,6 +304,18 @@ impl Evaluator<'_> {
             _ => Err(question.refused(0, format!("the vault gave no name for the secret '{name}'"))),
         }
     }
+}
+
+/// Why a machine lacks a fact that others have, and what is null in its place.
+fn not_on_this_machine(all: &Value, path: &str, origin: &str) -> String {
+    let (outer, name) = path.rsplit_once('.').map_or((None, path), |(outer, name)| (Some(outer), name));
+    let has_outer = outer.is_none_or(|outer| fact_at(all, outer).is_ok());
+    let outer = outer.map(|outer| format!("'{outer}'")).unwrap_or_default();
+    let instead = format!("; \"[tryGet(facts({outer}), '{name}')]\" is null where it is missing");
+    format!(
+        "it comes from {origin} of this machine, or of the folder of '--system-root', and is not there{}",
+        if has_outer { &instead } else { "" }
+    )
 }
 
 fn is_foreign_to_functions(ask: Ask) -> bool {

@@ -45,6 +45,26 @@ const PATHS: &[(&str, ValueKind)] = &[
     ("package_provider", ValueKind::String),
 ];
 
+/// The files that facts are read from, by how their paths begin; the first one counts.
+const ORIGINS: &[(&str, &str)] = &[
+    ("os.architecture", ""),
+    ("os.hardware", ""),
+    ("os.", "'/etc/os-release'"),
+    ("networking.hostname", "'/etc/hostname'"),
+    ("networking.domain", "'/etc/hosts'"),
+    ("timezone", "'/etc/localtime'"),
+    ("machine.id", "'/etc/machine-id'"),
+    ("machine.name", "'/etc/hostname'"),
+    ("service_provider", "the programs"),
+    ("package_provider", "the programs"),
+];
+
+/// Returns where a fact is read from that a machine may lack.
+pub(super) fn fact_origin(path: &str) -> Option<&'static str> {
+    let (_, origin) = ORIGINS.iter().find(|(begin, _)| path.starts_with(begin))?;
+    Some(*origin).filter(|origin| !origin.is_empty())
+}
+
 /// The paths below which there are names of the machine's own.
 const OPEN: &[&str] = &["labels", "networking.interfaces"];
 

@@ -3,12 +3,21 @@
 use super::{Span, codes};
 use crate::diag::Diagnostic;
 
+/// How a text begins that `ansible-vault` encrypted.
+const ENCRYPTED: &str = "$ANSIBLE_VAULT;";
+
+/// Returns whether a text is one that `ansible-vault` encrypted.
+pub fn is_of_ansible_vault(text: &str) -> bool {
+    text.starts_with(['$', ' ', '\t', '\n']) && text.trim_start().starts_with(ENCRYPTED)
+}
+
 /// Tags that another program computes a value by, whose they are, and how a document says what they say.
 const TAGS: [(&[&str], &str, &str); 5] = [
     (
         &["vault", "vault-encrypted"],
         " of Ansible",
-        "a vault of Ansible is not decrypted here: use a parameter of the type 'secureString', or [secret('NAME')]",
+        "a vault of Ansible is not decrypted here: leave the value out. A parameter of the type 'secureString' without 'defaultValue' gets \
+         it from STEAD_PARAM_NAME in the environment or from '--parameters-file FILE', and \"[secret('NAME')]\" from a vault",
     ),
     (&["secret"], " of Home Assistant", "a secret is [secret('NAME')], or a parameter of the type 'secureString'"),
     (&["env", "env_var", "environ", "ENV"], "", "a variable of the environment is \"[envvar('NAME')]\""),

@@ -6,7 +6,7 @@ use granit_parser::{ErrorKind, ScanError};
 
 use super::build::Builder;
 use super::tabs::in_spaces;
-use super::unquoted::{expression_end, unquoted};
+use super::unquoted::{expression_end, unquoted, without_comment};
 use super::{Span, codes};
 use crate::diag::Diagnostic;
 
@@ -174,19 +174,25 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn tab(&self) -> Diagnostic {
-        // The parser marks the start of text that a tab interrupts.
-        let tab = self.text.get(self.at..).and_then(|rest| rest.find('\t')).map_or(self.at, |found| self.at + found);
+        const SPACES: &str =
+            "use spaces, as deep as the lines that it belongs to: YAML does not allow tabs in indentation";
+        let blank = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let is_tabbed = |line: &str| line.get(..blank(line)).is_some_and(|indentation| indentation.contains('\t'));
+        // The parser marks what stands behind a tab, or the start of text that a tab interrupts.
+        let next = self.text.get(self.at..).and_then(|rest| rest.find('\t')).map_or(self.at, |found| self.at + found);
+        let tab = if is_tabbed(self.line().1) { self.at } else { next };
         let (start, line) = self.line_of(tab);
-        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
-        let indentation = line.get(..blank).unwrap_or_default();
-        if !indentation.contains('\t') {
+        let blank = blank(line);
+        if !is_tabbed(line) {
             let span = self.span(tab..(tab + 1).min(self.text.len()));
             return Diagnostic::error(&codes::TAB, span, "a tab is not allowed here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
-        let finding = Diagnostic::error(&codes::TAB, span, "the line is indented with a tab")
-            .with_help("use spaces, as deep as the lines that it belongs to: YAML does not allow tabs in indentation");
+        let finding = Diagnostic::error(&codes::TAB, span, "the line is indented with a tab").with_help(SPACES);
         match in_spaces(self.text, start) {
+            Some((range, spaced)) if spaced.contains('\n') => finding
+                .with_help(format!("{SPACES}. `stead lint --fix` writes spaces in each of these lines"))
+                .with_fix(self.span(range), spaced),
             Some((range, spaced)) => finding.with_fix(self.span(range), spaced),
             None => finding,
         }
@@ -280,9 +286,23 @@ impl<'t> Fault<'_, 't> {
             K::SimpleKeyExpected => self.missing_colon_in(self.line()).unwrap_or_else(|| {
                 self.syntax("expected 'key: value'".to_owned(), "a key requires a colon and a space after it")
             }),
+            K::CommentInterceptedScalar => self.comment_in_text(),
             K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.behind_quote(),
             _ => Diagnostic::error(&codes::SYNTAX, self.here(), kind.to_string()),
         }
+    }
+
+    /// A comment behind text that the next line goes on with, where that is text for want of a colon as a rule.
+    fn comment_in_text(&self) -> Diagnostic {
+        let (start, line) = self.line();
+        let before = without_comment(line);
+        let missing = self.missing_space_in((start, before)).or_else(|| self.missing_space_after_dash());
+        missing.or_else(|| self.missing_colon_in((start, before))).unwrap_or_else(|| {
+            self.syntax(
+                "a comment ends this text, and the next line goes on with it".to_owned(),
+                "look for a missing ':' in this line or the next; text of several lines stands behind '|', without comments",
+            )
+        })
     }
 
     /// A line that begins like a comment of another language.
@@ -404,7 +424,7 @@ impl<'t> Fault<'_, 't> {
         if let Some(finding) = self.missing_bar_above(start, line) {
             return Some(finding);
         }
-        let written = line.trim_start_matches([' ', '-']).trim_end();
+        let written = without_comment(line).trim_start_matches([' ', '-']);
         let (key, value) = written.split_once(' ').unwrap_or((written, ""));
         // More words are rather text that was meant to go on.
         if !is_key(key) || value.trim_start().contains([' ', ':', '"', '\'', '[', ']', '{', '}', '#']) {
@@ -429,8 +449,9 @@ impl<'t> Fault<'_, 't> {
         let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
         // The line that it lies below, and no line further in.
         let (at, above) = self.lines_above(start).find(|(_, above)| width(above) < width(line))?;
-        let key = above.trim().trim_start_matches(['-', ' ']).strip_suffix(':')?;
-        let end = at + above.trim_end().len();
+        let above = without_comment(above);
+        let key = above.trim_start_matches(['-', ' ']).strip_suffix(':')?;
+        let end = at + above.len();
         let finding =
             Diagnostic::error(&codes::SYNTAX, self.span(end - 1..end), format!("'|' is missing after '{key}:'"));
         let help = format!("write '{key}: |' before text of several lines");

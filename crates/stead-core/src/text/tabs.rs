@@ -5,6 +5,7 @@ use std::ops::Range;
 use granit_parser::Parser;
 
 use super::limits::{Limits, options};
+use super::unquoted::without_comment;
 
 /// The numbers of spaces that a tab may stand for where several lines are indented with tabs.
 const WIDTHS: [usize; 3] = [2, 4, 8];
@@ -50,7 +51,7 @@ fn is_nested(text: &str, (range, new): &(Range<usize>, String)) -> bool {
         let key = above.len() - above.trim_start_matches([' ', '-']).len();
         let column = line.len() - line.trim_start().len();
         let is_element = line.trim_start().starts_with("- ");
-        !above.trim_end().ends_with(':') || column > key || (is_element && column == key)
+        !without_comment(above).ends_with(':') || column > key || (is_element && column == key)
     })
 }
 
@@ -73,6 +74,7 @@ fn depths(text: &str, start: usize) -> Vec<usize> {
     else {
         return vec![0];
     };
+    let line = without_comment(line);
     let dash = line.len() - line.trim_start().len();
     let key = line.len() - line.trim_start_matches([' ', '-']).len();
     let opens = line.ends_with([':', '|', '>']) || line.ends_with("|-") || line.ends_with(">-");

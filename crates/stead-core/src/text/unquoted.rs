@@ -41,3 +41,9 @@ pub(super) fn expression_end(text: &str) -> Option<usize> {
     }
     None
 }
+
+/// A line of keys and texts without quotes, without the comment behind it.
+pub(super) fn without_comment(line: &str) -> &str {
+    let comment = [" #", "\t#"].iter().filter_map(|begin| line.find(begin)).min();
+    line.get(..comment.unwrap_or(line.len())).unwrap_or_default().trim_end()
+}

@@ -17,6 +17,8 @@ pub(super) struct Fault<'a> {
     pub(super) type_name: &'a str,
     /// Why it is not accepted, where that is known as data.
     pub(super) reason: Option<&'a Reason>,
+    /// What to write for a word of another tool for what happens after a change.
+    pub(super) change: &'a dyn Fn(&str) -> Option<String>,
     /// All properties of the instance.
     pub(super) properties: &'a Template,
     /// The name of the property; empty where it is about all of them.
@@ -33,6 +35,11 @@ impl Pass<'_> {
     /// The finding with what to do about the fault, and the change that does it.
     pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
         let written = finding.span.and_then(|span| self.prepared.sources.text(span));
+        if matches!(fault.reason, Some(Reason::Unknown { .. }))
+            && let Some(help) = (fault.change)(fault.property)
+        {
+            return finding.with_help(help);
+        }
         if let Some(meaning) = words::meaning(fault.type_name, fault.properties, (fault.property, fault.value)) {
             return match meaning {
                 words::Meaning::Property(name) => finding.with_meant(fault.property, &Meant::only(name), written),

@@ -165,10 +165,11 @@ impl Checked<'_> {
         let property = &*property_of(pointer);
         let value = stated_at(&self.properties, pointer).map(|(value, _)| value);
         let type_name = self.manifest.type_name.as_str();
-        self.pass.with_hint(
-            finding,
-            &Fault { type_name, reason, properties: &self.properties, property, value, advice, accepts },
-        )
+        let document = &self.pass.prepared.graph.scope(self.scope).document;
+        let change = |word: &str| document.change_advice(word, self.properties.get(word), self.instance);
+        let properties = &*self.properties;
+        let fault = Fault { type_name, reason, change: &change, properties, property, value, advice, accepts };
+        self.pass.with_hint(finding, &fault)
     }
 
     /// Returns whether the resource has no property of a name that the text states: whatever its value is.

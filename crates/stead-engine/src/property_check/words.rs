@@ -7,6 +7,8 @@ use stead_core::expr::Template;
 use stead_core::text::Kind;
 use stead_resources::builtins;
 
+use super::firewall;
+
 /// The meaning of a word at a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
@@ -89,9 +91,13 @@ pub(super) fn meaning(
             let shown = value.as_deref().filter(|value| is_shown(value)).unwrap_or("VALUE");
             Advice(advice.replace("{}", shown).into())
         }
+        Advice(advice) if advice.contains(CHAIN) => Advice(advice.replace(CHAIN, &firewall::chain(properties)).into()),
         meaning => meaning.clone(),
     })
 }
+
+/// What stands for a chain of nft(8) in advice.
+const CHAIN: &str = "{chain}";
 
 /// Returns whether a built-in has a property that a document states.
 fn has_property(type_name: &str, name: &str) -> bool {
@@ -172,8 +178,16 @@ pub(super) fn form(type_name: &str, property: &str, value: &Template) -> Option<
     }
 }
 
+/// A longer rule is not repeated.
+const LONGEST_RULE: usize = 120;
+
 /// Advice about a whole line of a file in place of the one part of it that a property takes.
 pub(super) fn line(type_name: &str, property: &str, text: &str) -> Option<String> {
+    if (type_name, property) == ("Stead/Nftables", "content") && text.len() <= LONGEST_RULE {
+        let rule = text.trim().trim_end_matches(';');
+        let is_rule = !rule.is_empty() && !rule.contains(['\n', '`', '#', '\'']);
+        return is_rule.then(|| format!("write `content: '{}'`", firewall::in_chain(rule)));
+    }
     let mut words = text.split_whitespace();
     let kind = words.find(|word| word.starts_with("ssh-") || word.starts_with("ecdsa-") || word.starts_with("sk-"))?;
     let key = words.next().filter(|_| type_name == "Stead/SshKey" && property == "key" && is_shown(kind))?;

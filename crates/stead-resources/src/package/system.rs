@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stead_core::call::Failure;
-use stead_core::diag::nearest;
+use stead_core::diag::likeliest;
 use stead_host::provider::Context;
 
 use super::manager::{Available, Installed, PackageManager, is_same};
@@ -92,12 +92,14 @@ impl<'m> System<'m> {
     }
 }
 
-/// That no repository has a package, with the one of a similar name.
+/// That no repository has a package, with those of similar names.
 pub(super) fn not_listed(name: &str, similar: &[String]) -> Failure {
-    let near = nearest(name, similar.iter().map(String::as_str));
-    let hint = match near {
-        Some(near) => format!("Correct the name: did you mean '{near}'? Or add the repository that has it"),
-        None => "Correct the name, or add the repository that has it".to_owned(),
+    let near = likeliest(name, similar.iter().map(String::as_str));
+    let hint = match near.join("' or '") {
+        near if !near.is_empty() => {
+            format!("Correct the name: did you mean '{near}'? Or add the repository that has it")
+        }
+        _ => "Correct the name, or add the repository that has it".to_owned(),
     };
     impossible(Properties::NAME, format!("there is no package '{name}' in the package lists. {hint}"))
 }

@@ -36,7 +36,7 @@ impl<'a> Text<'a> for TableText<'a> {
         if text.contains(|each| breaks_line(each) && each != '\n') {
             return Err("must not contain a control character other than line breaks and tabs");
         }
-        match whole_file(text).or_else(|| flaw(text)) {
+        match whole_file(text).or_else(|| bare_rule(text)).or_else(|| flaw(text)) {
             Some(flaw) => Err(flaw),
             None => Ok(Self(text, CHECKED)),
         }
@@ -79,6 +79,24 @@ fn piece(rest: &str) -> Option<&str> {
 
 fn is_of_word(each: char) -> bool {
     each.is_ascii_alphanumeric() || matches!(each, '_' | '.' | '/' | '-')
+}
+
+/// How a rule begins; in a table nothing else does.
+const RULES: [&str; 22] = [
+    "tcp", "udp", "th", "sctp", "ip", "ip6", "icmp", "icmpv6", "meta", "iif", "iifname", "oif", "oifname", "ether",
+    "fib", "accept", "drop", "reject", "jump", "goto", "log", "policy",
+];
+
+/// Says that a text begins with a rule, which stands in a chain.
+fn bare_rule(text: &str) -> Option<&'static str> {
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut words = lines.flat_map(str::split_whitespace);
+    let (first, second) = (words.next()?.trim_end_matches(';'), words.next().unwrap_or_default());
+    // Helpers, timeouts and expectations of conntrack are things in a table.
+    let is_of_packets = first == "ct" && matches!(second, "state" | "status" | "mark" | "direction");
+    let is_hook = first == "type" && matches!(second, "filter" | "nat" | "route");
+    (RULES.contains(&first) || is_of_packets || is_hook)
+        .then_some("must have its rules in a chain, as in `chain input { type filter hook input priority 0; tcp dport 22 accept; }`")
 }
 
 /// Says that a text is a file of nft, which has tables, if it begins like one. In a table no statement does.

@@ -7,8 +7,8 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use stead_core::diag::nearest;
 
-use super::Arguments;
 use super::elsewhere::{ALWAYS, COMMANDS, INNER, OPTIONS};
+use super::{Arguments, documents};
 
 /// Adds a hint to an error where an option is meant that the command has by another name, or another command has. What is only
 /// somewhat similar is not suggested.
@@ -78,9 +78,30 @@ fn of_missing(error: &mut clap::Error, words: &[OsString]) {
         _ if words.iter().any(|word| word.to_string_lossy().starts_with("--where")) => {
             "'--hosts FILE' names the inventory whose machines '--where' chooses"
         }
+        line if takes_document(&command) => {
+            let hint = documents::hint(&with_the_rest(line, error));
+            return suggest(error, ContextKind::SuggestedArg, Some(hint));
+        }
         _ => return,
     };
     suggest(error, ContextKind::SuggestedArg, Some(hint.to_owned()));
+}
+
+/// A command with the options that are missing besides its document.
+fn with_the_rest(line: &str, error: &clap::Error) -> String {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return line.to_owned() };
+    let options = missing.iter().filter(|each| each.starts_with('-')).map(|option| format!(" {option}"));
+    line.to_owned() + &options.collect::<String>()
+}
+
+/// Returns whether a command is about one document.
+fn takes_document(command: &clap::Command) -> bool {
+    let is_document = |each: &clap::Arg| {
+        let names = each.get_value_names().unwrap_or_default();
+        names.iter().any(|name| name == "DOCUMENT")
+            || names.iter().any(|name| name == "FILE") && has_long(command, "set")
+    };
+    command.get_positionals().any(is_document)
 }
 
 /// Puts a hint in the place of what is similar; nothing is changed if there is none.

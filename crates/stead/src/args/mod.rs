@@ -6,6 +6,7 @@ pub(crate) mod candidates;
 mod command;
 mod deferred;
 mod document;
+mod documents;
 mod dsc;
 mod elsewhere;
 mod files;

@@ -1,5 +1,6 @@
 //! The report of a run for users: a line for each instance with what differs, and a summary.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,12 +75,17 @@ pub(super) struct Printer {
     bar: Option<Progress>,
     /// The instances of which it was said that they are pending.
     announced: BTreeSet<NodeId>,
+    /// How many instances were left out by a condition so far.
+    left_out: Cell<usize>,
 }
+
+/// So many instances that a condition left out are named.
+const MOST_LEFT_OUT: usize = 10;
 
 impl Printer {
     pub(super) fn new(style: Style, sources: Arc<Sources>) -> Self {
         let bar = style.progress.then(Progress::begin);
-        Self { style, sources, bar, announced: BTreeSet::new() }
+        Self { style, sources, bar, announced: BTreeSet::new(), left_out: Cell::new(0) }
     }
 
     /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
@@ -148,7 +154,9 @@ impl Printer {
             Status::Failed | Status::Pending => true,
             Status::Read | Status::InState => self.style.volume == Volume::Verbose && !container,
             // It is stated, and whoever reads that asks why nothing is done.
-            Status::Skipped(SkipReason::Condition) => self.style.volume > Volume::Quiet && !container,
+            Status::Skipped(SkipReason::Condition) => {
+                self.style.volume > Volume::Quiet && !container && self.is_among_first()
+            }
             Status::Skipped(reason) if !reason.blocks() => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) | Status::Undetermined => {
                 self.style.volume > Volume::Quiet && !container
@@ -164,6 +172,23 @@ impl Printer {
         let heading = heading(&graph.node(node).path, record.desired.as_deref());
         let lines = headline((sign, word, paint), &heading, &self.reason(run, node, status));
         if self.style.detail == Detail::Full { lines + &self.body(run, node, status) } else { lines }
+    }
+
+    /// Counts an instance that a condition left out, and returns whether it is one of those that are named.
+    fn is_among_first(&self) -> bool {
+        self.left_out.set(self.left_out.get() + 1);
+        self.left_out.get() <= MOST_LEFT_OUT || self.style.volume == Volume::Verbose
+    }
+
+    /// The line about those that a condition left out and that were not named.
+    fn more_left_out(&self) -> String {
+        let more = self.left_out.replace(0).saturating_sub(MOST_LEFT_OUT);
+        let is_said = more > 0 && self.style.volume != Volume::Verbose;
+        if is_said {
+            format!("> {more} more skipped: their conditions are false; '-v' names each\n")
+        } else {
+            String::new()
+        }
     }
 
     fn reason(&self, run: &Run, node: NodeId, status: &Status) -> String {
@@ -251,7 +276,9 @@ impl Printer {
     /// The last lines, and before them what was not printed as it went.
     pub(super) fn summary(&self, run: &Run, summary: &Summary, elapsed: Duration) {
         self.clear();
-        if self.style.mode != Mode::APPLY {
+        if self.style.mode == Mode::APPLY {
+            (self.style.print)(&self.more_left_out());
+        } else {
             self.instances(run);
         }
         self.outputs(summary);
@@ -273,7 +300,8 @@ impl Printer {
     /// Every instance that is printed, in the order of the graph.
     pub(super) fn instances(&self, run: &Run) {
         self.clear();
-        (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
+        let lines: String = run.graph().order.iter().map(|node| self.lines(run, *node)).collect();
+        (self.style.print)(&(lines + &self.more_left_out()));
     }
 
     fn outputs(&self, summary: &Summary) {

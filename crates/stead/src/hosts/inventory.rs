@@ -124,13 +124,26 @@ fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
     }
     for label in named.into_iter().filter(|label| *label != "name" && !known.contains(label)) {
         complain(&format!("warning: no machine has the label '{label}'"));
-        let labels = || match known.len() {
-            0 => "no machine has labels: `labels: {role: web}` at a machine gives it one".to_owned(),
-            _ => format!("the labels are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
+        let labels = || match examples(inventory).as_slice() {
+            [] => "no machine has labels: `labels: {role: web}` at a machine gives it one".to_owned(),
+            all @ [first, ..] => format!("the labels are {}: write, for example, --where {first}", all.join(", ")),
         };
         complain(&format!("help: {}", inventory.advice_about_label(label).unwrap_or_else(labels)));
     }
     warn_of_unknown_values(filter, inventory);
+}
+
+/// The labels with their values, as filters compare them: some of many.
+fn examples(inventory: &Inventory) -> Vec<String> {
+    const MOST: usize = 8;
+    let labels = inventory.machines.iter().flat_map(|machine| &machine.labels);
+    // Groups of Ansible are labels that say nothing but that they are there.
+    let written = |(name, value): (&String, &String)| match value.as_str() {
+        "true" => name.clone(),
+        value => format!("{name}={value}"),
+    };
+    let all: BTreeSet<String> = labels.map(written).collect();
+    all.into_iter().take(MOST).collect()
 }
 
 /// A value that no machine has is probably mistyped as well, where nothing matches.

@@ -131,4 +131,10 @@ crate::codes! {
         "A variable is its value: `site: {type: string, default: web}` is an object with two members. What a caller can supply is declared in \
          `parameters`, with `defaultValue`:\n\n\
          ```yaml\nparameters: {site: {type: string, defaultValue: web}}\nvariables: {host: www}\nresources: []\n```\n";
+    ENCRYPTED = "W0230", "text that ansible-vault encrypted",
+        "A text that begins with `$ANSIBLE_VAULT;` is not decrypted: it would be used as it is written. A value that nobody is to read in the \
+         document comes from a parameter of a secret type, which the run is given, or from a vault:\n\n\
+         ```yaml\nparameters: {token: {type: secureString}}\nresources:\n- name: token\n  type: Stead/File\n  \
+         properties: {path: /etc/token, mode: \"0600\", content: \"[parameters('token')]\"}\n```\n\n\
+         The guide to secrets says where values come from.\n";
 }

@@ -34,7 +34,10 @@ crate::codes! {
          division by zero.";
     UNKNOWN_NAME = "E0404", "a name that is not there",
         "There is no parameter, variable, copy loop, lambda parameter or instance of that name at this place. Variables\n\
-         see only those that are declared before them.";
+         see only those that are declared before them.\n\n\
+         A fact that no machine has is refused before anything is computed, also in the branch of an `if()` that is not taken,\n\
+         as an unknown function is. One that some machines have counts where it is computed: `tryGet(facts('os'), 'family')`\n\
+         is null on a machine, or below a `--system-root`, that does not have it.";
     NOT_HERE = "E0405", "a function that cannot be used here",
         "Some functions have a meaning only at some places of a document: `copyIndex()` in a copy loop, `utcNow()` in the\n\
          default of a parameter, `stdout()` in an import extension, and only `parameters()` inside a function that the\n\

@@ -3,6 +3,7 @@
 mod arguments;
 mod calls;
 mod constants;
+mod encrypted;
 mod lines;
 mod literal;
 mod schema;
@@ -34,7 +35,8 @@ impl Document {
     }
 
     /// Those about what is not read as it was meant, which a run gives as well: expressions and placeholders that stay text, comparisons
-    /// that are always false, values that a format leaves out, tags with a comma, and lines that YAML joins.
+    /// that are always false, values that a format leaves out, tags with a comma, lines that YAML joins, and texts that
+    /// are encrypted.
     pub fn misreadings(&self, sources: &Sources) -> Vec<Diagnostic> {
         let mut found = literal::expressions_as_text(self, sources, &[]);
         if !found.is_empty() {
@@ -46,6 +48,7 @@ impl Document {
 
     fn without_effect(&self, sources: &Sources) -> impl Iterator<Item = Diagnostic> {
         let texts = tags::with_commas(self, sources).into_iter().chain(lines::joined(self, sources));
+        let texts = texts.chain(encrypted::by_ansible_vault(self, sources));
         calls::without_effect(self, sources).into_iter().chain(texts)
     }
 }

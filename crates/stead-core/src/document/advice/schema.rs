@@ -12,9 +12,17 @@ const PUBLISHED: [&str; 2] =
 const FORMS: [&str; 3] =
     ["bundled/config/document.json", "bundled/config/document.vscode.json", "config/document.json"];
 
-/// Returns whether an address is one of the schema of documents: of `vNext`, or of a version such as `v3.1`.
+/// The versions before 3.0, by the month in which they were published.
+const DATED: [&str; 3] = ["2023/08/", "2023/10/", "2024/04/"];
+
+/// Returns whether an address is one of the schema of documents: of `vNext`, of a version such as `v3.1`, or of one before it.
 pub fn is_schema_of_documents(address: &str) -> bool {
     let rest = PUBLISHED.iter().find_map(|start| address.strip_prefix(start));
+    if rest.is_some_and(|rest| {
+        DATED.iter().any(|month| rest.strip_prefix(month).is_some_and(|form| FORMS.contains(&form)))
+    }) {
+        return true;
+    }
     rest.and_then(|rest| rest.split_once('/'))
         .is_some_and(|(version, form)| is_version(version) && FORMS.contains(&form))
 }

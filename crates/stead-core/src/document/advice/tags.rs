@@ -18,7 +18,10 @@ fn of_one(tags: &Node, sources: &Sources) -> Vec<Diagnostic> {
     let with_comma = nodes.iter().filter_map(|node| Some((node, node.as_str().filter(|tag| tag.contains(','))?)));
     let warning = |(node, tag): (&Node, &str)| {
         let each: Vec<&str> = tag.split(',').map(str::trim).filter(|tag| !tag.is_empty()).collect();
-        let list = format!("[{}]", each.join(", "));
+        // In JSON, each is in quotes as the text is.
+        let quote = if sources.text(node.span).is_some_and(|text| text.starts_with('"')) { "\"" } else { "" };
+        let list =
+            format!("[{}]", each.iter().map(|tag| format!("{quote}{tag}{quote}")).collect::<Vec<_>>().join(", "));
         let finding = Diagnostic::warning(&codes::TAG, node.span, "this is one tag, whose name has a comma");
         let is_word = |tag: &&str| tag.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
         let finding = finding.with_help(format!("write {list}"));
