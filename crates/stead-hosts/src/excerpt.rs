@@ -76,7 +76,7 @@ fn collect(node: &Node, part: Part, shown: &mut Vec<Range<usize>>) {
             shown.extend(name.map(|_| range(item.span)));
             let inner = match part {
                 Part::Inventory | Part::Machines => Part::Machine,
-                // A label is no secret, also where there are several in a list.
+                // A label is not a secret, also where there are several in a list.
                 Part::Shown => Part::Shown,
                 Part::Machine | Part::Secret => Part::Secret,
             };
