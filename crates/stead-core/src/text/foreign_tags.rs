@@ -11,6 +11,11 @@ pub fn is_of_ansible_vault(text: &str) -> bool {
     text.starts_with(['$', ' ', '\t', '\n']) && text.trim_start().starts_with(ENCRYPTED)
 }
 
+/// Returns whether a text of a document may hold one. Every run asks, and few documents do.
+pub(crate) fn mentions_ansible_vault(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), ENCRYPTED.as_bytes()).is_some()
+}
+
 /// Tags that another program computes a value by, whose they are, and how a document says what they say.
 const TAGS: [(&[&str], &str, &str); 5] = [
     (

@@ -23,6 +23,7 @@ mod unquoted;
 pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
 pub(crate) use build::shown;
 pub use foreign_tags::is_of_ansible_vault;
+pub(crate) use foreign_tags::mentions_ansible_vault;
 pub use form::Form;
 pub use format::{FormatError, Formatted, format};
 pub use limits::{Limits, json_values};

@@ -2,11 +2,14 @@
 
 use super::{Document, codes, texts};
 use crate::diag::Diagnostic;
-use crate::text::{Sources, Span, is_of_ansible_vault, locate, shown};
+use crate::text::{Sources, Span, is_of_ansible_vault, locate, mentions_ansible_vault, shown};
 
 /// A warning for each text that would be used as it was encrypted.
 pub(super) fn by_ansible_vault(document: &Document, sources: &Sources) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
+    if !sources.iter().any(|(_, source)| mentions_ansible_vault(&source.text)) {
+        return found;
+    }
     for parameter in &document.parameters {
         let name = shown(&parameter.name.value);
         let help = || {
