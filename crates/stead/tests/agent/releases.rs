@@ -92,6 +92,11 @@ impl Shop {
     /// What the status says of the source, once it is as wanted.
     pub(crate) fn until_source(&self, wanted: impl Fn(&Json) -> bool) -> Json {
         self.machine.signal(Signal::USR1);
+        self.until_source_by_itself(wanted)
+    }
+
+    /// What it says then, without asking for a look: there is one each 1.2 s.
+    pub(crate) fn until_source_by_itself(&self, wanted: impl Fn(&Json) -> bool) -> Json {
         until(|| Some(self.machine.status()["Source"].clone()).filter(&wanted))
     }
 
