@@ -21,7 +21,7 @@ mod steps;
 
 pub(crate) use cache::{Cache, Content, FileLocks, Text};
 pub(crate) use patterns::{Match, Patterns, Position, compile, glob};
-pub(crate) use removed::removed_lines;
+pub(crate) use removed::{line_steps, removed_lines};
 pub(crate) use steps::{FileEdit, Steps};
 
 /// What is done when the file does not exist.

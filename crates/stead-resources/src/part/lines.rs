@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use similar::DiffOp;
-use similar::algorithms::{Capture, Compact, Replace, myers};
+
+use crate::edit::line_steps;
 
 /// A line of a text and where it is.
 pub(crate) struct Line<'t> {
@@ -29,14 +30,6 @@ fn texts<'t>(lines: &[Line<'t>]) -> Vec<&'t str> {
     lines.iter().map(|line| line.text).collect()
 }
 
-/// The steps that make some lines others.
-pub(crate) fn steps(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
-    // `capture_diff_slices` has code for every algorithm, which is a twentieth of what this crate is compiled to.
-    let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
-    let Ok(()) = myers::diff(&mut hook, old, 0..old.len(), new, 0..new.len());
-    hook.into_inner().into_inner().into_ops()
-}
-
 /// The ending that new lines of a text get: that of its first line.
 pub(crate) fn ending(text: &str) -> &'static str {
     let first = text.split_inclusive('\n').next().unwrap_or_default();
@@ -50,7 +43,7 @@ pub(crate) fn with_endings(former: &str, text: &str) -> String {
     }
     let (old, new) = (lines(former), lines(text));
     let mut endings: Vec<&str> = vec![ending(former); new.len()];
-    for step in steps(&texts(&old), &texts(&new)) {
+    for step in line_steps(&texts(&old), &texts(&new)) {
         let DiffOp::Equal { old_index, new_index, len } = step else { continue };
         for (line, ending) in old.iter().skip(old_index).zip(endings.iter_mut().skip(new_index)).take(len) {
             *ending = former.get(line.range.start + line.text.len()..line.range.end).unwrap_or("\n");

@@ -27,7 +27,7 @@ pub(super) fn by_ansible_vault(document: &Document, sources: &Sources) -> Vec<Di
          `ansible-vault view` shows it"
             .to_owned()
     };
-    for value in document.values() {
+    for value in document.computing_values() {
         texts(value, &mut |node, text| found.extend(warning(node.span, text, sources, &help)));
     }
     found
