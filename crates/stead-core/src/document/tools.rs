@@ -103,10 +103,39 @@ pub(super) fn of_another(source: SourceId, text: &str, tree: Option<&Node>) -> O
     Some(Diagnostic::error(&text::codes::SYNTAX, span, message).with_help(language.help))
 }
 
+/// The finding about an object that stead reads, and which is not a document.
+fn of_own_file(entries: &[Entry]) -> Option<Diagnostic> {
+    let get = |key: &str| entries.iter().find(|entry| &*entry.key == key);
+    if get("resources").is_some() {
+        return None;
+    }
+    let is_manifest = || get("version").is_some() && OPERATIONS.iter().any(|key| get(key).is_some());
+    let (name, help, entry) = match (get("tests"), get("machines"), get("type").filter(|_| is_manifest())) {
+        (Some(tests), ..) => ("a file of tests", "`stead test FILE` runs them", tests),
+        (_, Some(machines), _) => {
+            ("an inventory", "the option '--hosts' of plan, apply and check takes it, beside a document", machines)
+        }
+        (.., Some(kind)) => (
+            "the manifest of a resource",
+            "`stead resource check` looks at the resource; an instance of it has this 'type' in a document",
+            kind,
+        ),
+        _ => return None,
+    };
+    let finding = Diagnostic::error(&text::codes::SYNTAX, entry.key_span, format!("this is {name}, not a document"));
+    Some(finding.with_help(help))
+}
+
+/// What a resource can do, by the keys of its manifest.
+const OPERATIONS: [&str; 5] = ["get", "set", "test", "export", "schema"];
+
 /// The finding about an object that is what another tool reads.
 fn of_mapping(entries: &[Entry]) -> Option<Diagnostic> {
     const EXAMPLE: &str = "`stead new document` writes a document to start from";
     let get = |key: &str| entries.iter().find(|entry| &*entry.key == key);
+    if let Some(finding) = of_own_file(entries) {
+        return Some(finding);
+    }
     if get("resources").is_some() || get("parameters").is_some() || get("properties").is_some() {
         return None;
     }

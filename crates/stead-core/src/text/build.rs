@@ -409,7 +409,14 @@ impl<'t> Builder<'t> {
             _ => {
                 let message = format!("a key must be a string, found {}", article(node.kind_name()));
                 let help = "put the key in quotes if text is meant";
-                self.report(Diagnostic::error(&codes::KEY, written, message).with_help(help));
+                let finding = if unquoted::is_placeholder(self.text, written) {
+                    unquoted::placeholder(self.text, written)
+                } else {
+                    Some(Diagnostic::error(&codes::KEY, written, message).with_help(help))
+                };
+                if let Some(finding) = finding {
+                    self.report(finding);
+                }
                 self.slice(written).into()
             }
         };

@@ -6,7 +6,7 @@ use granit_parser::{ErrorKind, ScanError};
 
 use super::build::Builder;
 use super::tabs::in_spaces;
-use super::unquoted::{expression_end, unquoted, without_comment};
+use super::unquoted::{PLACEHOLDER, expression_end, unquoted, without_comment};
 use super::{Span, codes};
 use crate::diag::Diagnostic;
 
@@ -371,9 +371,8 @@ impl<'t> Fault<'_, 't> {
         if let Some((key, behind)) = line.split_once(": {{").filter(|(_, behind)| behind.contains("}}")) {
             let (from, to) =
                 (start + key.len() + 2, start + line.len() - behind.len() + behind.find("}}").unwrap_or(0) + 2);
-            let message = "'{{' starts an object in YAML; it is not a placeholder";
             let help = "write the value as an expression in quotes, such as \"[concat(parameters('NAME'), '/x')]\"";
-            return Diagnostic::error(&codes::SYNTAX, self.span(from..to), message).with_help(help);
+            return Diagnostic::error(&codes::SYNTAX, self.span(from..to), PLACEHOLDER).with_help(help);
         }
         let blank = line.len() - line.trim_start_matches(' ').len();
         self.indentation_of(&format!("the line is indented by {blank} spaces, which matches no line above it"))

@@ -15,6 +15,35 @@ pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
     finding.with_help(format!("write {quoted}")).with_fix(span, quoted)
 }
 
+/// What stands between double braces, the inner of which are the key `key`, and the text behind them in their line.
+fn in_braces(text: &str, key: Span) -> Option<(&str, &str)> {
+    let (start, end) = (key.start as usize, key.end as usize);
+    let inner = text.get(start..end)?.strip_prefix('{')?.strip_suffix('}')?.trim();
+    let behind =
+        text.get(end..)?.strip_prefix('}').filter(|_| text.get(..start).is_some_and(|text| text.ends_with('{')))?;
+    Some((inner, behind.lines().next().unwrap_or_default()))
+}
+
+/// Returns whether a key is what stands between double braces, as in `{{ NAME }}`.
+pub(super) fn is_placeholder(text: &str, key: Span) -> bool {
+    in_braces(text, key).is_some()
+}
+
+/// The finding about `{{ NAME }}` without quotes. `None` where more text follows: that is a fault of its own.
+pub(super) fn placeholder(text: &str, key: Span) -> Option<Diagnostic> {
+    let (inner, rest) = in_braces(text, key)?;
+    let is_whole =
+        rest.trim_start().is_empty() || rest.starts_with([',', '}', ']']) || rest.trim_start().starts_with('#');
+    let is_name = !inner.is_empty() && inner.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let name = if is_name { inner } else { "NAME" };
+    let span = Span { start: key.start - 1, end: key.end + 1, ..key };
+    let finding = Diagnostic::error(&codes::SYNTAX, span, PLACEHOLDER);
+    is_whole.then(|| finding.with_help(format!("write \"[parameters('{name}')]\", or \"[variables('{name}')]\"")))
+}
+
+/// The message about braces that are meant as a placeholder.
+pub(super) const PLACEHOLDER: &str = "'{{' starts an object in YAML; it is not a placeholder";
+
 /// Returns where an expression ends that `text` starts with, behind its last bracket. It is one if it is a call: a
 /// name and a parenthesis, which no list of words starts with.
 pub(super) fn expression_end(text: &str) -> Option<usize> {
