@@ -55,6 +55,22 @@ fn a_machine_that_is_retired_while_it_waits_is_refused_at_once() {
     }
 }
 
+/// Anybody who reaches the port can wait under any name.
+#[test]
+fn whoever_waits_under_a_name_keeps_no_machine_with_a_token_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = StorePlace::File(folder.path().join("fleet.db"));
+    let ann = operator(&place, "ann", "operator");
+    let site = Site::start(folder.path(), &place);
+    let mut stranger = Simulated::new("m1", 77);
+    assert_eq!(stranger.enrol(&site, None).json()["standing"], json!("waiting"));
+    let mut machine = joined(&site, &ann, &["m1"]).remove(0);
+    assert_eq!(machine.desired(&site, 0, None, 0).status, 304);
+    assert_eq!([stranger.desired(&site, 0, None, 0).status, stranger.enrol(&site, None).status], [401, 409]);
+    assert_eq!(Simulated::new("m1", 78).enrol(&site, None).status, 409, "nor does another one take it back");
+    assert_eq!(machine.desired(&site, 0, None, 0).status, 304);
+}
+
 /// Whoever has the key of one machine does not have all the room of the others.
 #[test]
 fn a_machine_waits_a_few_times_at_once_and_no_more() {

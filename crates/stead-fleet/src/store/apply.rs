@@ -177,9 +177,15 @@ impl Transaction<'_> {
                 _ => Ok(Ok(Written::Machine(id, standing))),
             };
         }
-        let named = "SELECT count(*) FROM machines WHERE name = $1 AND state <> 'retired'";
-        if self.count(named, &[Param::Text(name.as_str())])? > 0 {
-            return Ok(Err(WriteRefusal::Name(name.clone())));
+        let named = "SELECT id, state FROM machines WHERE name = $1 AND state <> 'retired'";
+        let mut stranger = None;
+        for row in self.engine.rows(named, &[Param::Text(name.as_str())])? {
+            // Whoever waits has shown nothing, and anybody who reaches a controller can wait under any name.
+            let gives_way = token.is_some() && row.parsed::<Standing>(1, "machines")? == Standing::Waiting;
+            if !gives_way {
+                return Ok(Err(WriteRefusal::Name(name.clone())));
+            }
+            stranger = Some(MachineId(row.int(0, "machines")?));
         }
         let (standing, labels) = match token {
             None if self.count("SELECT count(*) FROM machines WHERE state = 'waiting'", &[])? >= int(*most_waiting) => {
@@ -191,6 +197,11 @@ impl Transaction<'_> {
                 Some(given) => (Standing::Admitted, both_labels(labels, &given)),
             },
         };
+        if let Some(stranger) = stranger
+            && let Err(refusal) = self.standing(stranger, Standing::Retired)?
+        {
+            return Ok(Err(refusal));
+        }
         // Controllers may still know machines that another history has not: none of its machines has a number of theirs.
         let histories = schema::number(self.engine, "epoch")?.unwrap_or_default() - 1;
         let next = self.count("SELECT coalesce(max(id), 0) + 1 FROM machines", &[])?;
