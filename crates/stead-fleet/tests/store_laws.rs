@@ -499,6 +499,23 @@ fn a_copy_begins_another_epoch() {
     assert_ne!(epoch(at("new.db")), epochs[4], "two beginnings are not in it");
 }
 
+/// Controllers know machines of the time that an older copy lacks, and keep what those report under their numbers.
+#[test]
+fn no_machine_has_the_number_of_one_that_an_older_copy_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    // Numbers of epochs are drawn.
+    for round in 0..16 {
+        let path = |name: &str| folder.path().join(format!("{round}-{name}.db"));
+        let mut store = StorePlace::File(path("fleet")).open().unwrap();
+        let id = |store: &mut FleetStore, name: &str| machine(&joined(store, name, None));
+        let first = id(&mut store, "m1");
+        store.copy_into(&path("copy")).unwrap();
+        let lacking = id(&mut store, "m2");
+        let other = id(&mut StorePlace::File(path("copy")).open().unwrap(), "m3");
+        assert!(first < lacking && lacking < other, "{first} {lacking} {other}");
+    }
+}
+
 #[test]
 fn a_database_of_a_newer_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();

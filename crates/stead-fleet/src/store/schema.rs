@@ -73,17 +73,19 @@ fn steps(engine: &mut dyn Engine) -> Answer<()> {
 }
 
 /// The epoch begins anew with each history: machines then send what may have been forgotten. Its number is drawn, so that no other history
-/// of the fleet has it: neither a store that was begun anew, nor the same copy once more.
+/// of the fleet has it: neither a store that was begun anew, nor the same copy once more. It is above the former one, since numbers of
+/// machines begin behind it: below, a machine had that of another one which the copy lacks and controllers still know.
 fn epoch(engine: &mut dyn Engine) -> Answer<()> {
     let history = engine.history()?;
     let known = stated(engine, "history")?;
     if known.as_deref() == Some(&*history) {
         return Ok(());
     }
-    let former = number(engine, "epoch")?.unwrap_or_default();
-    let epoch = i64::from(u32::from_ne_bytes(crate::random()) >> 1).max(1);
+    // Numbers of machines have room for epochs of 31 bits: of a first one of 30, and of a thousand histories behind it.
+    let drawn = i64::from(u32::from_ne_bytes(crate::random()));
+    let epoch = number(engine, "epoch")?.map_or(drawn >> 2, |former| former + (drawn >> 12)) + 1;
     state(engine, "history", &history)?;
-    state(engine, "epoch", &(epoch + i64::from(epoch == former)).to_string())
+    state(engine, "epoch", &epoch.to_string())
 }
 
 /// Takes in that the store is another history than before, such as an older copy of itself in the same file.
