@@ -299,3 +299,8 @@ fn keep_apart(findings: &mut [Diagnostic], prepared: &Prepared) {
         }
     }
 }
+
+/// A word as the tables of other tools have it: in small letters, without what stands between its parts.
+fn plain(word: &str) -> String {
+    word.chars().filter(|each| !"_-".contains(*each)).flat_map(char::to_lowercase).collect()
+}

@@ -27,6 +27,15 @@ fn with_clock(folder: &tempfile::TempDir) -> (FleetStore, Arc<AtomicU64>) {
     (store.with_clock(move || clock.load(Ordering::SeqCst)), time)
 }
 
+/// A controller with its folder, and the token of an operator.
+fn controller() -> (tempfile::TempDir, Site, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = StorePlace::File(folder.path().join("fleet.db"));
+    let ann = operator(&place, "ann", "operator");
+    let site = Site::start(folder.path(), &place);
+    (folder, site, ann)
+}
+
 fn one(store: &mut FleetStore, write: StoreWrite) -> Written {
     store.commit(&[vec![write]]).unwrap().0.remove(0).unwrap().remove(0)
 }
@@ -34,10 +43,7 @@ fn one(store: &mut FleetStore, write: StoreWrite) -> Written {
 #[test]
 fn a_machine_that_is_retired_while_it_waits_is_refused_at_once() {
     for standing in ["retired", "waiting"] {
-        let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::File(folder.path().join("fleet.db"));
-        let ann = operator(&place, "ann", "operator");
-        let site = Site::start(folder.path(), &place);
+        let (_folder, site, ann) = controller();
         let mut machine = joined(&site, &ann, &["m1"]).remove(0);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| (machine.desired(&site, 0, None, 40).status, Instant::now()));
@@ -58,10 +64,7 @@ fn a_machine_that_is_retired_while_it_waits_is_refused_at_once() {
 /// Anybody who reaches the port can wait under any name.
 #[test]
 fn whoever_waits_under_a_name_keeps_no_machine_with_a_token_from_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = StorePlace::File(folder.path().join("fleet.db"));
-    let ann = operator(&place, "ann", "operator");
-    let site = Site::start(folder.path(), &place);
+    let (_folder, site, ann) = controller();
     let mut stranger = Simulated::new("m1", 77);
     assert_eq!(stranger.enrol(&site, None).json()["standing"], json!("waiting"));
     let mut machine = joined(&site, &ann, &["m1"]).remove(0);
@@ -74,10 +77,7 @@ fn whoever_waits_under_a_name_keeps_no_machine_with_a_token_from_it() {
 /// Whoever has the key of one machine does not have all the room of the others.
 #[test]
 fn a_machine_waits_a_few_times_at_once_and_no_more() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = StorePlace::File(folder.path().join("fleet.db"));
-    let ann = operator(&place, "ann", "operator");
-    let site = Site::start(folder.path(), &place);
+    let (_folder, site, ann) = controller();
     let mut machines = joined(&site, &ann, &["m1", "m2"]);
     let (mut other, mut machine) = (machines.pop().unwrap(), machines.pop().unwrap());
     let headers = |machine: &Simulated| {

@@ -1,4 +1,4 @@
-//! What a machine knows of the files of a controller, and what it must ask for.
+//! The files of a controller that a machine knows, and those that it must ask for.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 

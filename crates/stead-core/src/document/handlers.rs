@@ -1,4 +1,4 @@
-//! What other tools have happen after a change, as a document says it of the instances that it has.
+//! Notifications and restarts of other tools, as a document states them for its own instances.
 
 use super::foreign::{Change, change};
 use super::{Document, Instance};
@@ -80,7 +80,7 @@ pub(super) fn advice<L: Leaf>(
     }
 }
 
-/// What is to run after a change of an instance.
+/// The answer to a word for an instance that runs after a change of this one.
 fn after_this(own: &Neighbour, handler: Option<&Neighbour>, (after, each): (&str, &str)) -> String {
     let directive = format!("`directives: {{onChanges: [{}]}}`", own.id());
     let flag = format!("`{each}: true` in its properties");

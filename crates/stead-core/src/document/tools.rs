@@ -126,7 +126,7 @@ fn of_own_file(entries: &[Entry]) -> Option<Diagnostic> {
     Some(finding.with_help(help))
 }
 
-/// What a resource can do, by the keys of its manifest.
+/// The keys of a manifest for what its resource can do.
 const OPERATIONS: [&str; 5] = ["get", "set", "test", "export", "schema"];
 
 /// The finding about an object that is what another tool reads.

@@ -15,7 +15,7 @@ pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
     finding.with_help(format!("write {quoted}")).with_fix(span, quoted)
 }
 
-/// What stands between double braces, the inner of which are the key `key`, and the text behind them in their line.
+/// The text between double braces, the inner of which are the key `key`, and the text behind them in their line.
 fn in_braces(text: &str, key: Span) -> Option<(&str, &str)> {
     let (start, end) = (key.start as usize, key.end as usize);
     let inner = text.get(start..end)?.strip_prefix('{')?.strip_suffix('}')?.trim();

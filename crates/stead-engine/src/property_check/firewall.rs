@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use stead_core::expr::Template;
 use stead_core::text::Kind;
 
+use super::plain;
+
 /// The names of properties with ports, in small letters without '_' and '-'.
 const PORTS: [&str; 8] =
     ["port", "ports", "dport", "dports", "destinationport", "destinationports", "toport", "localport"];
 const PROTOCOLS: [&str; 4] = ["proto", "protocol", "protocols", "ipprotocol"];
 const VERDICTS: [&str; 5] = ["action", "jump", "verdict", "target", "rule"];
-/// What other tools call a verdict, and nft.
+/// Verdicts by the names that other tools have for them, and that nft has.
 const WORDS: [(&str, &str); 8] = [
     ("allow", "accept"),
     ("accept", "accept"),
@@ -21,26 +23,40 @@ const WORDS: [(&str, &str); 8] = [
     ("deny", "drop"),
     ("reject", "reject"),
 ];
+/// Properties that have rules.
+const RULES: [&str; 6] = ["rules", "rule", "chains", "input", "service", "services"];
+/// Properties that say nothing about packets.
+const REMARKS: &str = "name comment description policy table tablename family boot state ensure enabled permanent immediate save persist \
+    persistent position priority order hook type id content flush insert";
+/// Properties for the direction of packets, and the values for those that come in.
+const DIRECTIONS: [&str; 2] = ["chain", "direction"];
+const INCOMING: [&str; 5] = ["in", "input", "ingress", "incoming", "inbound"];
+/// Words of a rule in a line of another program that is about all packets that come in to a port.
+const LINE: &str = "tcp udp -a -i input in -p --protocol -m multiport --dport --dports -j --jump to any port proto dport rule add inet filter";
+/// A rule with a condition. It stands for rules that have one: a port that is open to some is not suggested as open to all.
+const EXAMPLE: &str = "ip saddr 192.0.2.0/24 tcp dport 22 accept;";
 const SERVICES: [(&str, &str); 4] = [("ssh", "22"), ("http", "80"), ("https", "443"), ("dns", "53")];
 /// Of so many ports the chain is written out.
 const MOST: usize = 12;
 
-/// Returns a chain with the ports that the properties of a table state in the way of other tools, or else with that of SSH.
+/// Returns a chain with the ports that the properties of a table state in the way of other tools, or else with that of SSH; where rules are
+/// not about all packets to a port, with an example of such a rule.
 pub(super) fn chain(properties: &Template) -> String {
     let mut rules = Rules::default();
     rules.collect(properties, &Rule { protocol: "tcp", verdict: "accept" });
     if rules.ports.is_empty() {
         rules.add("22", &Rule { protocol: "tcp", verdict: "accept" });
     }
-    let written: Vec<String> = rules.ports.iter().map(|(rule, ports)| rule.with(ports)).collect();
+    let each = rules.ports.iter().map(|(rule, ports)| rule.with(ports)).collect::<Vec<_>>().join(" ");
+    let written = if rules.have_conditions { EXAMPLE.to_owned() } else { each };
     let entries = properties.entries().unwrap_or_default();
     let policy = entries.iter().find(|entry| plain(&entry.key) == "policy").and_then(|entry| entry.value.as_str());
     if policy.is_some_and(|policy| WORDS.iter().any(|(word, verdict)| *word == policy && *verdict != "accept")) {
         // Without what belongs to connections of its own, a machine hears no answers.
         let known = "policy drop; ct state established,related accept; iif lo accept;";
-        return in_chain(format!("{known} {}", written.join(" ")).trim_end_matches(';'));
+        return in_chain(format!("{known} {written}").trim_end_matches(';'));
     }
-    in_chain(written.join(" ").trim_end_matches(';'))
+    in_chain(written.trim_end_matches(';'))
 }
 
 /// A chain for incoming packets with these rules.
@@ -48,7 +64,7 @@ pub(super) fn in_chain(rules: &str) -> String {
     format!("chain input {{ type filter hook input priority 0; {rules}; }}")
 }
 
-/// What is done with packets to some ports.
+/// A verdict on packets to some ports.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Rule {
     protocol: &'static str,
@@ -85,6 +101,8 @@ impl Rule {
 #[derive(Default)]
 struct Rules {
     ports: BTreeMap<Rule, Vec<String>>,
+    /// True if one of them is not about all packets that come in to a port.
+    have_conditions: bool,
 }
 
 impl Rules {
@@ -99,21 +117,33 @@ impl Rules {
         match &value.kind {
             Kind::Object(entries) => {
                 let rule = outer.of(value);
-                for entry in entries {
-                    if PORTS.contains(&&*plain(&entry.key)) {
-                        self.of_ports(&entry.value, &rule);
-                    } else if matches!(entry.value.kind, Kind::Array(_) | Kind::Object(_)) {
-                        self.collect(&entry.value, &rule);
-                    } else if let Some(text) = entry.value.as_str().filter(|_| plain(&entry.key) != "name") {
-                        self.of_text(text, &rule);
-                    }
-                }
+                entries.iter().for_each(|entry| self.of_property(&plain(&entry.key), &entry.value, &rule));
             }
             Kind::Array(items) => items.iter().for_each(|item| match item.as_str() {
                 Some(text) => self.of_text(text, outer),
                 None => self.collect(item, outer),
             }),
             _ => {}
+        }
+    }
+
+    fn of_property(&mut self, key: &str, value: &Template, rule: &Rule) {
+        let is_nested = matches!(value.kind, Kind::Array(_) | Kind::Object(_));
+        match () {
+            () if PORTS.contains(&key) => self.of_ports(value, rule),
+            () if REMARKS.split(' ').any(|remark| remark == key) => {}
+            () if DIRECTIONS.contains(&key) && !is_nested => {
+                let direction = value.as_str().unwrap_or_default().to_lowercase();
+                self.have_conditions |= !INCOMING.contains(&&*direction);
+            }
+            () => {
+                let is_known = [&RULES[..], &DIRECTIONS, &PROTOCOLS, &VERDICTS].iter().any(|keys| keys.contains(&key));
+                self.have_conditions |= !is_known;
+                match value.as_str() {
+                    Some(text) => self.of_text(text, rule),
+                    None => self.collect(value, rule),
+                }
+            }
         }
     }
 
@@ -129,17 +159,9 @@ impl Rules {
         }
     }
 
-    /// A port in words, such as `22`, `8000:8010`, `53/udp` or `ssh`.
     fn of_word(&mut self, text: &str, rule: &Rule) {
-        let (port, protocol) = text.split_once('/').unwrap_or((text, rule.protocol));
-        let rule = Rule { protocol: if protocol == "udp" { "udp" } else { "tcp" }, ..rule.clone() };
-        let range = port.replace(':', "-");
-        let is_port = |part: &str| part.parse::<u16>().is_ok();
-        let named = SERVICES.iter().find(|(name, _)| *name == port);
-        match named {
-            Some((_, number)) => self.add(number, &rule),
-            None if range.split('-').count() <= 2 && range.split('-').all(is_port) => self.add(&range, &rule),
-            None => {}
+        if let Some((port, protocol)) = port_and_protocol(text, rule.protocol) {
+            self.add(&port, &Rule { protocol, ..rule.clone() });
         }
     }
 
@@ -147,6 +169,11 @@ impl Rules {
     fn of_text(&mut self, text: &str, rule: &Rule) {
         let lower = text.to_lowercase();
         let words = || lower.split([' ', ',', ';', '{', '}']).filter(|word| !word.is_empty());
+        let is_known = |word: &str| {
+            let is_verdict = WORDS.iter().any(|(name, _)| *name == word);
+            is_verdict || port_and_protocol(word, "tcp").is_some() || LINE.split(' ').any(|known| known == word)
+        };
+        self.have_conditions |= !words().all(is_known);
         let verdict = words().find_map(|word| WORDS.iter().find(|(name, _)| *name == word));
         let rule = Rule {
             protocol: if words().any(|word| word == "udp") { "udp" } else { rule.protocol },
@@ -156,6 +183,14 @@ impl Rules {
     }
 }
 
-fn plain(word: &str) -> String {
-    word.chars().filter(|each| !"_-".contains(*each)).flat_map(char::to_lowercase).collect()
+/// A port in words, such as `22`, `8000:8010`, `53/udp` or `ssh`, and its protocol.
+fn port_and_protocol(text: &str, protocol: &'static str) -> Option<(String, &'static str)> {
+    let (port, stated) = text.split_once('/').unwrap_or((text, protocol));
+    let protocol = if stated == "udp" { "udp" } else { "tcp" };
+    if let Some((_, number)) = SERVICES.iter().find(|(name, _)| *name == port) {
+        return Some(((*number).to_owned(), protocol));
+    }
+    let range = port.replace(':', "-");
+    let is_range = range.split('-').count() <= 2 && range.split('-').all(|part| part.parse::<u16>().is_ok());
+    is_range.then_some((range, protocol))
 }

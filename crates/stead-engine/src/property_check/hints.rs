@@ -17,7 +17,7 @@ pub(super) struct Fault<'a> {
     pub(super) type_name: &'a str,
     /// Why it is not accepted, where that is known as data.
     pub(super) reason: Option<&'a Reason>,
-    /// What to write for a word of another tool for what happens after a change.
+    /// Gives what to write for a word of another tool for what happens after a change.
     pub(super) change: &'a dyn Fn(&str) -> Option<String>,
     /// All properties of the instance.
     pub(super) properties: &'a Template,

@@ -7,7 +7,7 @@ use stead_core::expr::Template;
 use stead_core::text::Kind;
 use stead_resources::builtins;
 
-use super::firewall;
+use super::{firewall, plain};
 
 /// The meaning of a word at a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,7 +96,7 @@ pub(super) fn meaning(
     })
 }
 
-/// What stands for a chain of nft(8) in advice.
+/// The placeholder of a chain of nft(8) in advice.
 const CHAIN: &str = "{chain}";
 
 /// Returns whether a built-in has a property that a document states.
@@ -104,11 +104,6 @@ fn has_property(type_name: &str, name: &str) -> bool {
     let built_in = builtins().iter().find(|each| each.manifest.type_name.as_str() == type_name);
     let property = built_in.and_then(|each| each.schema()["properties"].get(name));
     property.is_some_and(|property| property["readOnly"] != true)
-}
-
-/// A word as the table has it.
-fn plain(word: &str) -> String {
-    word.chars().filter(|each| !"_-".contains(*each)).flat_map(char::to_lowercase).collect()
 }
 
 /// A text, number or boolean as it is written.

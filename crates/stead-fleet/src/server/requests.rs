@@ -494,7 +494,7 @@ fn admitted(machine: &Machine) -> Result<(), Box<Reply>> {
 
 /// The answer to a machine of which too many requests wait: some of them end within that time.
 fn many() -> Box<Reply> {
-    let reply = said(StatusCode::TOO_MANY_REQUESTS, "many requests of this machine wait already");
+    let reply = said(StatusCode::TOO_MANY_REQUESTS, "too many requests of this machine are waiting");
     Box::new(with(reply, RETRY_AFTER, "10"))
 }
 

@@ -30,7 +30,7 @@ struct Disk {
     applied: Option<(Name, u64)>,
 }
 
-/// What a process knows of the releases.
+/// The releases, as far as a process knows them.
 #[derive(Default)]
 struct Known {
     files: KnownFiles,
@@ -39,7 +39,7 @@ struct Known {
 
 /// A look at the releases.
 struct Looking {
-    /// What was asked for in this look, and is there or not.
+    /// The files that were asked for in this look, each there or not.
     files: BTreeMap<SourceFile, Option<Arc<[u8]>>>,
     /// The file that is asked for, and the number of the request.
     asked: Option<(u64, SourceFile)>,
@@ -315,7 +315,7 @@ impl Simulated {
 }
 
 /// The release that a machine should stage, with its content, a file that is missing to say so, and whether nothing else stands in the way.
-/// What was checked is remembered, also where the look ends early.
+/// All that was checked is remembered, also where the look ends early.
 fn decided<Fact: Fn(&str) -> Option<String>>(
     disk: &mut Disk,
     follower: &FleetFollower<'_, Fact>,
@@ -334,7 +334,7 @@ fn decided<Fact: Fn(&str) -> Option<String>>(
     (newest.filter(|(release, _)| disk.staged.as_ref() != Some(release)), missing, is_well)
 }
 
-/// What is long is in memory once, however many machines have it: each of thousands has the roster.
+/// Long content is in memory once, however many machines have it: each of thousands has the roster.
 fn shared(content: Vec<u8>) -> Arc<[u8]> {
     static LONG: Mutex<BTreeSet<Arc<[u8]>>> = Mutex::new(BTreeSet::new());
     if content.len() < 64 << 10 {

@@ -41,7 +41,7 @@ fn in_folder(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns whether a file has the key `resources` at its top, near its begin.
+/// Returns whether a file has the key `resources` at its top, near its beginning.
 fn has_resources(path: &Path) -> bool {
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut begin = Vec::new();

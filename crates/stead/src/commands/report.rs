@@ -155,7 +155,7 @@ impl Printer {
             Status::Read | Status::InState => self.style.volume == Volume::Verbose && !container,
             // It is stated, and whoever reads that asks why nothing is done.
             Status::Skipped(SkipReason::Condition) => {
-                self.style.volume > Volume::Quiet && !container && self.is_among_first()
+                self.style.volume > Volume::Quiet && !container && self.counts_among_first()
             }
             Status::Skipped(reason) if !reason.blocks() => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) | Status::Undetermined => {
@@ -175,7 +175,7 @@ impl Printer {
     }
 
     /// Counts an instance that a condition left out, and returns whether it is one of those that are named.
-    fn is_among_first(&self) -> bool {
+    fn counts_among_first(&self) -> bool {
         self.left_out.set(self.left_out.get() + 1);
         self.left_out.get() <= MOST_LEFT_OUT || self.style.volume == Volume::Verbose
     }

@@ -95,7 +95,7 @@ impl Shop {
         self.until_source_by_itself(wanted)
     }
 
-    /// What it says then, without asking for a look: there is one each 1.2 s.
+    /// Likewise, but without asking for a look: there is one each 1.2 s.
     pub(crate) fn until_source_by_itself(&self, wanted: impl Fn(&Json) -> bool) -> Json {
         until(|| Some(self.machine.status()["Source"].clone()).filter(&wanted))
     }

@@ -129,7 +129,7 @@ pub(super) struct Open {
     file: File,
     /// The record that they follow, and its file.
     record: (Record, Identity),
-    /// What it says with them.
+    /// The content of the record with the notes taken in.
     kept: Kept,
     chain: Chain,
     length: u64,
